@@ -1,0 +1,5 @@
+/** The CPU platform. */
+@NullMarked
+package bifocal.cpu;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,5 @@
+/** The CUDA platform. */
+@NullMarked
+package bifocal.cuda;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,5 @@
+/** The ROCm platform. */
+@NullMarked
+package bifocal.rocm;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,5 @@
+/** The XPU platform. */
+@NullMarked
+package bifocal.xpu;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,5 @@
+/** The bifocal command. */
+@NullMarked
+package bifocal.cli;
+
+import org.jspecify.annotations.NullMarked;

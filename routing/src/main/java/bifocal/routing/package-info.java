@@ -1,0 +1,5 @@
+/** Routing policies and mask lowering. */
+@NullMarked
+package bifocal.routing;
+
+import org.jspecify.annotations.NullMarked;
