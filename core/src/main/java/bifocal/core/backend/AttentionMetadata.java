@@ -1,0 +1,12 @@
+package bifocal.core.backend;
+
+/**
+ * One step's batch as a backend's kernels want it. It lives until its step is closed; several may
+ * be alive at once.
+ */
+public interface AttentionMetadata {
+  /** What a graph captured for this batch may be replayed for. */
+  default GraphKey graphKey() {
+    return GraphKey.EAGER;
+  }
+}

@@ -1,0 +1,35 @@
+package bifocal.core.backend;
+
+/** Stable codes of reasons why a backend cannot serve a layer. */
+public enum ReasonCode {
+  HEAD_SIZE,
+  DTYPE,
+  KV_CACHE_DTYPE,
+  BLOCK_SIZE,
+  MM_PREFIX,
+  MLA,
+  SINK,
+  SPARSE,
+  PER_HEAD_QUANT_SCALES,
+  DEVICE,
+  ATTENTION_TYPE,
+  SLIDING_WINDOW,
+  RSWA,
+  NON_CAUSAL,
+  NON_CAUSAL_DCP,
+  BATCH_INVARIANCE,
+  KV_CONNECTOR,
+  PCP,
+  DCP,
+  ADAPTIVE_VERIFICATION,
+  SOFTCAP,
+  ALIBI,
+  CHUNKED_LOCAL,
+  HEAD_SIZE_V,
+  KV_SCALES,
+  KV_LAYOUT,
+  LSE,
+  COMBINATION,
+  COMPOSITION,
+  NOT_ON_THIS_HOST
+}

@@ -1,0 +1,133 @@
+package bifocal.core.cache;
+
+import io.vavr.collection.Seq;
+import io.vavr.collection.Vector;
+import io.vavr.control.Option;
+
+/**
+ * Block sizes a kernel can run: exact sizes and multiples. Declaring nothing means supporting
+ * nothing.
+ *
+ * @param sizes in the order of preference
+ */
+public record BlockSizes(Seq<BlockSize> sizes) {
+  /** Supports no size. */
+  public static final BlockSizes NONE = new BlockSizes(Vector.empty());
+
+  /** Supports every size. */
+  public static final BlockSizes ANY = multiplesOf(1);
+
+  /** One declared size. */
+  public sealed interface BlockSize {
+    /** Whether a kernel declared so can run blocks of exactly {@code size} tokens. */
+    boolean accepts(int size);
+  }
+
+  /** Exactly this many tokens. */
+  public record Exactly(int tokens) implements BlockSize {
+    @Override
+    public boolean accepts(int size) {
+      return size == tokens;
+    }
+
+    @Override
+    public String toString() {
+      return Integer.toString(tokens);
+    }
+  }
+
+  /** Any multiple of this many tokens. */
+  public record MultipleOf(int base) implements BlockSize {
+    @Override
+    public boolean accepts(int size) {
+      return size % base == 0;
+    }
+
+    @Override
+    public String toString() {
+      return "%" + base;
+    }
+  }
+
+  /** Supports exactly these sizes. */
+  public static BlockSizes exactly(Integer... tokens) {
+    return new BlockSizes(Vector.of(tokens).map(Exactly::new));
+  }
+
+  /** Supports all multiples of {@code base}. */
+  public static BlockSizes multiplesOf(int base) {
+    return new BlockSizes(Vector.of(new MultipleOf(base)));
+  }
+
+  /** Whether a kernel block of exactly this size runs. */
+  public boolean accepts(int size) {
+    return sizes.exists(s -> s.accepts(size));
+  }
+
+  /** Whether no size runs. */
+  public boolean isEmpty() {
+    return sizes.isEmpty();
+  }
+
+  /** Sizes of either. */
+  public BlockSizes union(BlockSizes other) {
+    return new BlockSizes(sizes.appendAll(other.sizes).distinct());
+  }
+
+  /**
+   * Sizes that both run: equal exact sizes, exact sizes that are multiples of the other's base, and
+   * the least common multiple of two bases, in this side's order.
+   */
+  public BlockSizes intersect(BlockSizes other) {
+    return new BlockSizes(
+        sizes.flatMap(left -> other.sizes.flatMap(right -> meet(left, right))).distinct());
+  }
+
+  /**
+   * The kernel block size for a cache page: the page itself when it runs, else the largest exact
+   * size that divides it.
+   *
+   * @param page tokens per block of the block table
+   */
+  public Option<Integer> kernelBlockFor(int page) {
+    if (accepts(page)) {
+      return Option.some(page);
+    }
+    return sizes
+        .flatMap(
+            size ->
+                switch (size) {
+                  case Exactly exactly -> Option.of(exactly.tokens());
+                  case MultipleOf multiple -> Option.<Integer>none();
+                })
+        .filter(tokens -> page % tokens == 0)
+        .max();
+  }
+
+  private static Option<BlockSize> meet(BlockSize left, BlockSize right) {
+    return switch (left) {
+      case Exactly l -> right.accepts(l.tokens()) ? Option.some(l) : Option.none();
+      case MultipleOf l ->
+          switch (right) {
+            case Exactly r -> l.accepts(r.tokens()) ? Option.some(r) : Option.none();
+            case MultipleOf r -> Option.some(new MultipleOf(lcm(l.base(), r.base())));
+          };
+    };
+  }
+
+  private static int lcm(int a, int b) {
+    int x = a;
+    int y = b;
+    while (y != 0) {
+      int rest = x % y;
+      x = y;
+      y = rest;
+    }
+    return Math.multiplyExact(a / x, b);
+  }
+
+  @Override
+  public String toString() {
+    return sizes.isEmpty() ? "none" : sizes.mkString(", ");
+  }
+}

@@ -1,0 +1,40 @@
+package bifocal.core.observe;
+
+import bifocal.core.backend.BackendName;
+import bifocal.core.batch.CommonAttentionMetadata;
+import bifocal.core.layer.LayerGroup;
+import bifocal.core.route.Route;
+
+/** Sees what happens to batches. Nothing is timed or made for an observer that is not enabled. */
+public interface AttentionObserver {
+  /** Sees nothing. */
+  AttentionObserver NONE =
+      new AttentionObserver() {
+        @Override
+        public boolean enabled() {
+          return false;
+        }
+
+        @Override
+        public void routed(
+            LayerGroup group, CommonAttentionMetadata batch, Route route, long nanoseconds) {}
+
+        @Override
+        public void forwarded(
+            BackendName backend,
+            LayerGroup group,
+            int requests,
+            int queryTokens,
+            long nanoseconds) {}
+      };
+
+  /** Whether the other methods want to be called. */
+  boolean enabled();
+
+  /** A policy chose a route, in so many nanoseconds. */
+  void routed(LayerGroup group, CommonAttentionMetadata batch, Route route, long nanoseconds);
+
+  /** A backend ran one layer's forward, or launched it where the device runs by itself. */
+  void forwarded(
+      BackendName backend, LayerGroup group, int requests, int queryTokens, long nanoseconds);
+}

@@ -1,0 +1,156 @@
+package bifocal.core.route;
+
+import java.util.Arrays;
+
+/**
+ * For each live request of a batch: the child, the reason, and the first query token whose masks
+ * differ with its smallest differing key. Texts are made when asked for, not per step.
+ */
+public final class RequestRoutes {
+  /** Stands for "no such position". */
+  public static final int NONE = -1;
+
+  private static final Child[] CHILDREN = Child.values();
+  private static final RouteReason[] REASONS = RouteReason.values();
+
+  private final byte[] child;
+  private final byte[] reason;
+  private final int[] query;
+  private final int[] key;
+
+  private RequestRoutes(byte[] child, byte[] reason, int[] query, int[] key) {
+    this.child = child;
+    this.reason = reason;
+    this.query = query;
+    this.key = key;
+  }
+
+  /** Begins the routes of so many requests. */
+  public static Builder builder(int requests) {
+    return new Builder(requests);
+  }
+
+  /** Every request to one child for one reason. */
+  public static RequestRoutes all(int requests, Child child, RouteReason reason) {
+    Builder builder = builder(requests);
+    for (int r = 0; r < requests; r++) {
+      builder.set(r, child, reason);
+    }
+    return builder.build();
+  }
+
+  /** Number of requests. */
+  public int size() {
+    return child.length;
+  }
+
+  /** Child that runs a request. */
+  public Child child(int request) {
+    return CHILDREN[child[request]];
+  }
+
+  /** Why. */
+  public RouteReason reason(int request) {
+    return REASONS[reason[request]];
+  }
+
+  /** Absolute position of the first query whose masks differ, {@link #NONE} where none does. */
+  public int query(int request) {
+    return query[request];
+  }
+
+  /** Smallest key that the first such query must see and the fast child would hide. */
+  public int key(int request) {
+    return key[request];
+  }
+
+  /** Number of requests that one child runs. */
+  public int count(Child wanted) {
+    int count = 0;
+    for (byte c : child) {
+      count += c == wanted.ordinal() ? 1 : 0;
+    }
+    return count;
+  }
+
+  /** One sentence. */
+  public String text(int request) {
+    String at = "query " + query[request] + " needs key " + key[request];
+    return switch (reason(request)) {
+      case NEEDS_FUTURE_KEY -> at;
+      case NEEDS_KEY_BEHIND_WINDOW -> at + " behind the window";
+      case MASK_EQUAL -> "image queries see the same keys under both masks";
+      case NO_IMAGE_QUERY -> "no query lies in an image";
+      case EMPTY -> "no query is scheduled";
+      case LOWERED ->
+          query[request] == NONE
+              ? "image runs are non-causal, text runs causal"
+              : at + ", given by a non-causal run";
+      case NOT_LOWERABLE -> at + ", which no causal or non-causal run gives exactly";
+      case FOLLOWS_BATCH -> query[request] == NONE ? "another request decides for the batch" : at;
+      case PREFILL -> "the request is a prefill";
+      case DECODE -> "the request is a decode";
+      case PREDICATE -> "the predicate said so";
+      case FIXED -> "the policy always chooses this child";
+    };
+  }
+
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof RequestRoutes that
+        && Arrays.equals(child, that.child)
+        && Arrays.equals(reason, that.reason)
+        && Arrays.equals(query, that.query)
+        && Arrays.equals(key, that.key);
+  }
+
+  @Override
+  public int hashCode() {
+    return Arrays.hashCode(child) * 31 + Arrays.hashCode(reason);
+  }
+
+  @Override
+  public String toString() {
+    StringBuilder line = new StringBuilder("[");
+    for (int r = 0; r < size(); r++) {
+      line.append(r == 0 ? "" : ", ").append(child(r)).append(':').append(reason(r));
+    }
+    return line.append(']').toString();
+  }
+
+  /** Collects the routes of one batch. */
+  public static final class Builder {
+    private final byte[] child;
+    private final byte[] reason;
+    private final int[] query;
+    private final int[] key;
+
+    private Builder(int requests) {
+      child = new byte[requests];
+      reason = new byte[requests];
+      query = new int[requests];
+      key = new int[requests];
+      Arrays.fill(query, NONE);
+      Arrays.fill(key, NONE);
+    }
+
+    /** Sets a request's child and reason. */
+    public Builder set(int request, Child to, RouteReason why) {
+      child[request] = (byte) to.ordinal();
+      reason[request] = (byte) why.ordinal();
+      return this;
+    }
+
+    /** Sets a request's child, reason and first difference. */
+    public Builder set(int request, Child to, RouteReason why, int firstQuery, int smallestKey) {
+      query[request] = firstQuery;
+      key[request] = smallestKey;
+      return set(request, to, why);
+    }
+
+    /** The routes. */
+    public RequestRoutes build() {
+      return new RequestRoutes(child.clone(), reason.clone(), query.clone(), key.clone());
+    }
+  }
+}

@@ -1,0 +1,249 @@
+package bifocal.core.workspace;
+
+import bifocal.core.error.BifocalException;
+import bifocal.core.error.ErrorCode;
+import io.vavr.collection.HashMap;
+import io.vavr.collection.Map;
+import java.lang.foreign.MemorySegment;
+import java.util.BitSet;
+
+/**
+ * One piece of memory for everything backends need while they run. Its address and size never
+ * change. The memory's owner releases it after {@link #close}; this class only stops handing it
+ * out.
+ *
+ * <p>Not thread-safe: it belongs to the thread that runs steps.
+ */
+public final class Workspace implements AutoCloseable {
+  private final MemorySegment memory;
+  private final WorkspacePlan plan;
+  private final Zeroing zeroing;
+  private final Map<String, Slice> slices;
+  private final BitSet openSteps = new BitSet();
+  private final BitSet dirty = new BitSet();
+  private final int stepsInFlight;
+  private boolean closed;
+
+  /** How zeroes are written on the device that owns the memory. */
+  @FunctionalInterface
+  public interface Zeroing {
+    /** Zeroes the memory before anything launched later reads it. */
+    void zero(MemorySegment memory);
+
+    /** Zeroes host memory. */
+    Zeroing HOST = memory -> memory.fill((byte) 0);
+  }
+
+  private record Slice(int index, long offset, WorkspaceRegion region) {}
+
+  private Workspace(MemorySegment memory, WorkspacePlan plan, int stepsInFlight, Zeroing zeroing) {
+    this.memory = memory;
+    this.plan = plan;
+    this.stepsInFlight = stepsInFlight;
+    this.zeroing = zeroing;
+    this.slices = slices(plan);
+    dirty.set(0, plan.zeroed().size());
+  }
+
+  /** Wraps host memory; see {@link #wrap(MemorySegment, WorkspacePlan, int, Zeroing)}. */
+  public static Workspace wrap(MemorySegment memory, WorkspacePlan plan, int stepsInFlight) {
+    return wrap(memory, plan, stepsInFlight, Zeroing.HOST);
+  }
+
+  /**
+   * Wraps memory that holds a plan.
+   *
+   * @param stepsInFlight steps that may be open at once
+   * @throws BifocalException {@code WORKSPACE_TOO_SMALL} with the bytes found and needed
+   */
+  public static Workspace wrap(
+      MemorySegment memory, WorkspacePlan plan, int stepsInFlight, Zeroing zeroing) {
+    long needed = plan.totalBytes(stepsInFlight);
+    if (memory.byteSize() < needed) {
+      throw BifocalException.of(
+              ErrorCode.WORKSPACE_TOO_SMALL,
+              "workspace with regions " + regionList(plan),
+              memory.byteSize() + " bytes",
+              needed + " bytes")
+          .withRemedy("raise the workspace's size, or lower max-num-batched-tokens");
+    }
+    return new Workspace(memory, plan, stepsInFlight, zeroing);
+  }
+
+  /** The plan the memory was sized for. */
+  public WorkspacePlan plan() {
+    return plan;
+  }
+
+  /** The memory; its address and size are fixed for the workspace's life. */
+  public MemorySegment memory() {
+    return memory;
+  }
+
+  /**
+   * Opens a step and its leased memory.
+   *
+   * @throws BifocalException {@code CLOSED} or {@code TOO_MANY_STEPS}
+   */
+  public Step openStep() {
+    requireOpen();
+    int slot = openSteps.nextClearBit(0);
+    if (slot >= stepsInFlight) {
+      throw BifocalException.of(
+          ErrorCode.TOO_MANY_STEPS, "open steps", slot + 1, "at most " + stepsInFlight);
+    }
+    openSteps.set(slot);
+    long start =
+        plan.zeroedBytes()
+            + plan.scratchBytes()
+            + Math.multiplyExact(plan.stepBytes(), (long) slot);
+    return new Step(slot, memory.asSlice(start, plan.stepBytes()));
+  }
+
+  /** Stops handing out memory; closing twice is harmless. */
+  @Override
+  public void close() {
+    closed = true;
+  }
+
+  private MemorySegment enter(String name) {
+    requireOpen();
+    Slice slice =
+        slices
+            .get(name)
+            .getOrElseThrow(
+                () ->
+                    BifocalException.of(
+                        ErrorCode.WORKSPACE_REGION_UNKNOWN,
+                        "workspace region",
+                        name,
+                        regionList(plan)));
+    MemorySegment region = memory.asSlice(slice.offset(), slice.region().bytes());
+    if (slice.region().state() == WorkspaceRegion.State.ZEROED && dirty.get(slice.index())) {
+      zeroing.zero(region);
+      dirty.clear(slice.index());
+    }
+    return region;
+  }
+
+  private void markDirty(String prefix) {
+    for (int i = 0; i < plan.zeroed().size(); i++) {
+      if (plan.zeroed().get(i).region().name().startsWith(prefix)) {
+        dirty.set(i);
+      }
+    }
+  }
+
+  private void requireOpen() {
+    if (closed || !memory.scope().isAlive()) {
+      throw BifocalException.of(ErrorCode.CLOSED, "the workspace was closed");
+    }
+  }
+
+  private static Map<String, Slice> slices(WorkspacePlan plan) {
+    Map<String, Slice> slices = HashMap.empty();
+    for (int i = 0; i < plan.zeroed().size(); i++) {
+      WorkspacePlan.Placed placed = plan.zeroed().get(i);
+      slices = slices.put(placed.region().name(), new Slice(i, placed.offset(), placed.region()));
+    }
+    for (WorkspacePlan.Placed placed : plan.scratch()) {
+      slices =
+          slices.put(
+              placed.region().name(),
+              new Slice(-1, plan.zeroedBytes() + placed.offset(), placed.region()));
+    }
+    return slices;
+  }
+
+  private static String regionList(WorkspacePlan plan) {
+    return plan.zeroed()
+        .appendAll(plan.scratch())
+        .map(placed -> placed.region().name() + " (" + placed.region().bytes() + " bytes)")
+        .mkString("[", ", ", "]");
+  }
+
+  /** One open step: the regions, and memory that is handed out once until the step is closed. */
+  public final class Step implements WorkspaceView, AutoCloseable {
+    private final int slot;
+    private final MemorySegment leased;
+    private long used;
+    private boolean over;
+
+    private Step(int slot, MemorySegment leased) {
+      this.slot = slot;
+      this.leased = leased;
+    }
+
+    @Override
+    public MemorySegment region(String name) {
+      requireStep();
+      return enter(name);
+    }
+
+    @Override
+    public MemorySegment lease(long bytes, long alignment) {
+      requireStep();
+      long start = Math.multiplyExact(Math.ceilDiv(used, alignment), alignment);
+      if (bytes < 0 || bytes > leased.byteSize() - start) {
+        throw BifocalException.of(
+            ErrorCode.WORKSPACE_TOO_SMALL,
+            "memory leased by one step",
+            (start + bytes) + " bytes",
+            "at most the planned " + leased.byteSize());
+      }
+      used = start + bytes;
+      return leased.asSlice(start, bytes);
+    }
+
+    @Override
+    public WorkspaceView child(String prefix) {
+      return new ChildView(this, prefix);
+    }
+
+    @Override
+    public void markDirty() {
+      Workspace.this.markDirty("");
+    }
+
+    /** Gives the leased memory back; closing twice is harmless. */
+    @Override
+    public void close() {
+      if (!over) {
+        over = true;
+        openSteps.clear(slot);
+      }
+    }
+
+    private void requireStep() {
+      if (over) {
+        throw BifocalException.of(ErrorCode.CLOSED, "the step was closed");
+      }
+    }
+
+    private void markChildDirty(String prefix) {
+      Workspace.this.markDirty(prefix);
+    }
+  }
+
+  private record ChildView(Step step, String prefix) implements WorkspaceView {
+    @Override
+    public MemorySegment region(String name) {
+      return step.region(prefix + name);
+    }
+
+    @Override
+    public MemorySegment lease(long bytes, long alignment) {
+      return step.lease(bytes, alignment);
+    }
+
+    @Override
+    public WorkspaceView child(String inner) {
+      return new ChildView(step, prefix + inner);
+    }
+
+    @Override
+    public void markDirty() {
+      step.markChildDirty(prefix);
+    }
+  }
+}

@@ -1,0 +1,138 @@
+package bifocal.core.workspace;
+
+import bifocal.core.error.BifocalException;
+import bifocal.core.error.ErrorCode;
+import io.vavr.collection.Seq;
+import io.vavr.collection.Vector;
+
+/**
+ * The workspace a backend needs, known before the first step. Zeroed regions lie first and share
+ * with nobody; scratch regions of different backends lie over each other, because only one of them
+ * runs at a time; memory leased per step comes last, once for each step in flight.
+ *
+ * @param zeroed placed zeroed regions
+ * @param scratch placed scratch regions
+ * @param stepBytes bytes that one step's builds lease at most
+ */
+public record WorkspacePlan(Seq<Placed> zeroed, Seq<Placed> scratch, long stepBytes) {
+  /** Alignment of every region, in bytes. */
+  public static final long ALIGNMENT = 256;
+
+  /** Needs nothing. */
+  public static final WorkspacePlan NONE = new WorkspacePlan(Vector.empty(), Vector.empty(), 0);
+
+  /**
+   * A region and its byte offset from the start of its class (zeroed or scratch).
+   *
+   * @param region what was asked for, under its full name
+   * @param offset bytes
+   */
+  public record Placed(WorkspaceRegion region, long offset) {
+    private long end() {
+      return align(Math.addExact(offset, region.bytes()));
+    }
+
+    private Placed moved(String prefix, long by) {
+      return new Placed(
+          new WorkspaceRegion(prefix + region.name(), region.bytes(), region.state()),
+          Math.addExact(offset, by));
+    }
+  }
+
+  /** Places regions one after another. */
+  public static WorkspacePlan of(long stepBytes, WorkspaceRegion... regions) {
+    Seq<Placed> zeroed = Vector.empty();
+    Seq<Placed> scratch = Vector.empty();
+    for (WorkspaceRegion region : regions) {
+      switch (region.state()) {
+        case ZEROED -> zeroed = zeroed.append(new Placed(region, end(zeroed)));
+        case SCRATCH -> scratch = scratch.append(new Placed(region, end(scratch)));
+      }
+    }
+    return new WorkspacePlan(zeroed, scratch, align(stepBytes));
+  }
+
+  /**
+   * One plan for two backends of which one runs at a time: zeroed regions side by side, scratch
+   * regions over each other, leases of both.
+   *
+   * @param prefixA put before the names of {@code a}'s regions
+   * @param prefixB put before the names of {@code b}'s regions
+   */
+  public static WorkspacePlan overlay(
+      String prefixA, WorkspacePlan a, String prefixB, WorkspacePlan b) {
+    long zeroedA = end(a.zeroed);
+    return new WorkspacePlan(
+        a.zeroed
+            .map(p -> p.moved(prefixA, 0))
+            .appendAll(b.zeroed.map(p -> p.moved(prefixB, zeroedA))),
+        a.scratch.map(p -> p.moved(prefixA, 0)).appendAll(b.scratch.map(p -> p.moved(prefixB, 0))),
+        Math.addExact(a.stepBytes, b.stepBytes));
+  }
+
+  /** The same plan with another scratch region behind the present ones. */
+  public WorkspacePlan withScratch(String name, long bytes) {
+    return new WorkspacePlan(
+        zeroed,
+        scratch.append(
+            new Placed(
+                new WorkspaceRegion(name, bytes, WorkspaceRegion.State.SCRATCH), end(scratch))),
+        stepBytes);
+  }
+
+  /** The same plan with more leased memory per step. */
+  public WorkspacePlan withStepBytes(long more) {
+    return new WorkspacePlan(zeroed, scratch, Math.addExact(stepBytes, align(more)));
+  }
+
+  /** The larger of two plans of the same backend, region by region and lease by lease. */
+  public WorkspacePlan max(WorkspacePlan other) {
+    return new WorkspacePlan(
+        larger(zeroed, other.zeroed),
+        larger(scratch, other.scratch),
+        Math.max(stepBytes, other.stepBytes));
+  }
+
+  /** Bytes of the zeroed regions. */
+  public long zeroedBytes() {
+    return end(zeroed);
+  }
+
+  /** Bytes of the scratch regions. */
+  public long scratchBytes() {
+    return end(scratch);
+  }
+
+  /** Bytes of everything with this many steps in flight. */
+  public long totalBytes(int stepsInFlight) {
+    return Math.addExact(
+        Math.addExact(zeroedBytes(), scratchBytes()),
+        Math.multiplyExact(stepBytes, (long) stepsInFlight));
+  }
+
+  static long align(long bytes) {
+    return Math.multiplyExact(Math.ceilDiv(bytes, ALIGNMENT), ALIGNMENT);
+  }
+
+  private static long end(Seq<Placed> placed) {
+    return placed.map(Placed::end).max().getOrElse(0L);
+  }
+
+  private static Seq<Placed> larger(Seq<Placed> left, Seq<Placed> right) {
+    if (!left.map(p -> p.region().name()).equals(right.map(p -> p.region().name()))) {
+      throw BifocalException.of(
+          ErrorCode.INTERNAL, "plans of one backend name different workspace regions");
+    }
+    Seq<Placed> merged = Vector.empty();
+    for (int i = 0; i < left.size(); i++) {
+      WorkspaceRegion a = left.get(i).region();
+      WorkspaceRegion b = right.get(i).region();
+      merged =
+          merged.append(
+              new Placed(
+                  new WorkspaceRegion(a.name(), Math.max(a.bytes(), b.bytes()), a.state()),
+                  end(merged)));
+    }
+    return merged;
+  }
+}
