@@ -1,6 +1,7 @@
 package bifocal.core.backend;
 
 import bifocal.core.cache.KvCacheSpec;
+import bifocal.core.graph.GraphSupport;
 import bifocal.core.layer.AttentionLayerSpec;
 import bifocal.core.layer.LayerGroup;
 import bifocal.core.layer.LayerParameters;

@@ -2,7 +2,6 @@ package bifocal.core.backend;
 
 import bifocal.core.batch.SlotMapping;
 import bifocal.core.cache.KvCacheView;
-import bifocal.core.device.LaunchContext;
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
 import bifocal.core.tensor.TensorView;

@@ -1,5 +1,7 @@
 package bifocal.core.backend;
 
+import bifocal.core.graph.GraphKey;
+
 /**
  * One step's batch as a backend's kernels want it. It lives until its step is closed; several may
  * be alive at once.

@@ -1,6 +1,5 @@
 package bifocal.core.backend;
 
-import bifocal.core.device.LaunchContext;
 import bifocal.core.workspace.WorkspaceView;
 
 /**

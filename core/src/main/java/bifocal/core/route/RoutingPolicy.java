@@ -1,7 +1,7 @@
 package bifocal.core.route;
 
-import bifocal.core.backend.GraphSupport;
 import bifocal.core.batch.CommonAttentionMetadata;
+import bifocal.core.graph.GraphSupport;
 import bifocal.core.layer.LayerGroup;
 
 /**

@@ -1,6 +1,5 @@
-package bifocal.core.observe;
+package bifocal.core.backend;
 
-import bifocal.core.backend.BackendName;
 import bifocal.core.batch.CommonAttentionMetadata;
 import bifocal.core.layer.LayerGroup;
 import bifocal.core.route.Route;

@@ -1,6 +1,6 @@
-package bifocal.core.device;
+package bifocal.core.backend;
 
-import bifocal.core.observe.AttentionObserver;
+import bifocal.core.device.Device;
 import java.lang.foreign.MemorySegment;
 
 /**

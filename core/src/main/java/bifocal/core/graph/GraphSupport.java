@@ -1,4 +1,4 @@
-package bifocal.core.backend;
+package bifocal.core.graph;
 
 /** Which batches a backend can run inside a captured graph, weakest first. */
 public enum GraphSupport {

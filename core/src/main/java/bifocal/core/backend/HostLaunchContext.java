@@ -1,8 +1,8 @@
-package bifocal.core.device;
+package bifocal.core.backend;
 
+import bifocal.core.device.Device;
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
-import bifocal.core.observe.AttentionObserver;
 import java.lang.foreign.MemorySegment;
 
 /** Runs kernels on the host, on the thread that made the context. */
