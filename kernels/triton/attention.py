@@ -1,0 +1,319 @@
+"""Paged attention over a block table, for every target Triton compiles for.
+
+Vocabulary
+    run      a stretch of consecutive query tokens of one sequence that share one mask rule. Eight int32:
+             {q_start, q_len, position, key_len, left_window, right_window, block_table_row, 0}.
+             `position` is the absolute position of the run's first query token; a window counts the keys visible
+             before (left) or after (right) the query besides itself, -1 means no limit.
+    tile     the query rows of one program: {run, first query token of the run}. Two int32; run -1 is padding.
+    row      one (query token, query head) pair. The `GROUP` query heads of one key/value head are packed next to
+             each other, so a tile holds `BLOCK_M // GROUP` query tokens.
+
+Every mask is one inclusive key interval per query token. The CAUSAL variant computes it from the run's windows; the
+GENERAL variant loads it (`key_low`, `key_high`, indexed by query token). Key tiles outside the union of a tile's
+intervals are never read, key tiles inside their intersection are not masked.
+
+Numbers: x = scale * q.k; softcap; ALiBi slope * (key - query); then the sink joins the softmax. Sums and the online
+softmax are float32, in base 2; the log-sum-exp that leaves the kernel is the natural logarithm and includes the sink.
+A query token without a visible key gets 0 and -inf (or the sink).
+"""
+
+import triton
+import triton.language as tl
+
+LOG2_E = tl.constexpr(1.4426950408889634)
+LN_2 = tl.constexpr(0.6931471805599453)
+
+RUN_FIELDS = 8
+TILE_FIELDS = 2
+
+
+@triton.jit
+def _decode(raw, dtype: tl.constexpr, KV: tl.constexpr, NATIVE_FP8: tl.constexpr):
+    """Cache elements as numbers of `dtype`; fp8 formats arrive as bytes."""
+    if KV == "e4m3":
+        if NATIVE_FP8:
+            return raw.to(tl.float8e4nv, bitcast=True).to(dtype)
+        else:
+            wide = raw.to(tl.uint16)
+            bits = ((wide & 0x80) << 8) | ((wide & 0x7F) << 7)
+            return (bits.to(tl.float16, bitcast=True).to(tl.float32) * 256.0).to(dtype)
+    elif KV == "e5m2":
+        if NATIVE_FP8:
+            return raw.to(tl.float8e5, bitcast=True).to(dtype)
+        else:
+            return (raw.to(tl.uint16) << 8).to(tl.float16, bitcast=True).to(dtype)
+    elif KV == "int8":
+        return raw.to(tl.float32).to(dtype)
+    else:
+        return raw
+
+
+@triton.jit
+def _tanh(x):
+    # Absolute error about 1e-7, which is what a softcapped score needs; saturates cleanly for large |x|.
+    return 1.0 - 2.0 / (tl.exp2(x * (2.0 * LOG2_E)) + 1.0)
+
+
+@triton.jit
+def _attend(acc, m, l, q, begin, end, low, high, position, slope, last_key,
+            k_base, v_base, k_scale_base, v_scale_base, table, scale, softcap,
+            k_stride_block, k_stride_slot, v_stride_block, v_stride_slot,
+            ks_stride_block, ks_stride_slot, vs_stride_block, vs_stride_slot,
+            MASKED: tl.constexpr, KV: tl.constexpr, TOKEN_SCALES: tl.constexpr, SOFTCAP: tl.constexpr,
+            ALIBI: tl.constexpr, HEAD_SIZE: tl.constexpr, HEAD_PADDED: tl.constexpr, BLOCK_SIZE: tl.constexpr,
+            BLOCK_N: tl.constexpr, NATIVE_FP8: tl.constexpr, PRECISION: tl.constexpr):
+    """Fold the key tiles of [begin, end) into the running softmax (acc, m, l). `begin` is a multiple of BLOCK_N."""
+    dims = tl.arange(0, HEAD_PADDED)
+    columns = tl.arange(0, BLOCK_N)
+    # e5m2 values reach 57344, so their scales are tiny and would push fp16 weights under its normal range. An exact
+    # power of two moved from the values to the weights keeps both inside.
+    SHIFTED: tl.constexpr = TOKEN_SCALES and KV == "e5m2" and q.dtype == tl.float16
+    # The block numbers of the next key tile are fetched one iteration ahead, so that the loads of keys and values
+    # never wait for the table and the pipeline can run as deep as its stages say.
+    if BLOCK_SIZE % BLOCK_N == 0:
+        block = tl.load(table + begin // BLOCK_SIZE, mask=begin < end, other=0)
+    else:
+        block = tl.load(table + (begin + columns) // BLOCK_SIZE, mask=begin + columns <= last_key, other=0)
+    for start in tl.range(begin, end, BLOCK_N):
+        keys = start + columns
+        if BLOCK_SIZE % BLOCK_N == 0:
+            slot = start % BLOCK_SIZE + columns
+            next_block = tl.load(table + (start + BLOCK_N) // BLOCK_SIZE, mask=start + BLOCK_N < end, other=0)
+        else:
+            slot = keys % BLOCK_SIZE
+            next_block = tl.load(table + (keys + BLOCK_N) // BLOCK_SIZE, mask=keys + BLOCK_N <= last_key, other=0)
+        block = block.to(tl.int64)
+        k_offsets = (block * k_stride_block + slot * k_stride_slot)[:, None] + dims[None, :]
+        v_offsets = (block * v_stride_block + slot * v_stride_slot)[:, None] + dims[None, :]
+        if HEAD_SIZE == HEAD_PADDED:
+            k_raw = tl.load(k_base + k_offsets)
+        else:
+            k_raw = tl.load(k_base + k_offsets, mask=dims[None, :] < HEAD_SIZE, other=0)
+        k = _decode(k_raw, q.dtype, KV, NATIVE_FP8)
+        s = tl.dot(q, tl.trans(k), input_precision=PRECISION)
+        if TOKEN_SCALES:
+            ks_offsets = block * ks_stride_block + slot * ks_stride_slot
+            vs_offsets = block * vs_stride_block + slot * vs_stride_slot
+            if MASKED:
+                k_scales = tl.load(k_scale_base + ks_offsets, mask=keys <= last_key, other=0.0)
+                v_scales = tl.load(v_scale_base + vs_offsets, mask=keys <= last_key, other=0.0)
+            else:
+                k_scales = tl.load(k_scale_base + ks_offsets)
+                v_scales = tl.load(v_scale_base + vs_offsets)
+            s *= k_scales[None, :]
+        if SOFTCAP:
+            s = softcap * _tanh(s * (scale / softcap)) * LOG2_E
+        if ALIBI:
+            if not SOFTCAP:
+                s = s * (scale * LOG2_E)
+            s += slope[:, None] * (keys[None, :] - position[:, None]).to(tl.float32) * LOG2_E
+        if SOFTCAP or ALIBI:
+            to_log2 = 1.0
+        else:
+            to_log2 = scale * LOG2_E
+        if MASKED:
+            visible = (keys[None, :] >= low[:, None]) & (keys[None, :] <= high[:, None])
+            s = tl.where(visible, s, float("-inf"))
+        m_new = tl.maximum(m, tl.max(s, 1) * to_log2)
+        if MASKED:
+            m_finite = tl.where(m_new == float("-inf"), 0.0, m_new)
+        else:
+            m_finite = m_new
+        p = tl.exp2(s * to_log2 - m_finite[:, None])
+        alpha = tl.exp2(m - m_finite)
+        l = l * alpha + tl.sum(p, 1)
+        acc = acc * alpha[:, None]
+        if TOKEN_SCALES:
+            if SHIFTED:
+                v_scales *= 256.0
+            p *= v_scales[None, :]
+        if MASKED:
+            if HEAD_SIZE == HEAD_PADDED:
+                v_raw = tl.load(v_base + v_offsets, mask=keys[:, None] <= last_key, other=0)
+            else:
+                v_raw = tl.load(v_base + v_offsets, mask=(keys[:, None] <= last_key) & (dims[None, :] < HEAD_SIZE),
+                                other=0)
+        else:
+            if HEAD_SIZE == HEAD_PADDED:
+                v_raw = tl.load(v_base + v_offsets)
+            else:
+                v_raw = tl.load(v_base + v_offsets, mask=dims[None, :] < HEAD_SIZE, other=0)
+        v = _decode(v_raw, q.dtype, KV, NATIVE_FP8)
+        if SHIFTED:
+            v *= 0.00390625
+        acc = tl.dot(p.to(q.dtype), v, acc, input_precision=PRECISION)
+        m = m_new
+        block = next_block
+    return acc, m, l
+
+
+@triton.jit
+def paged_attention(q, k_cache, v_cache, out, lse, partial_out, partial_lse,
+                    runs, tiles, key_low, key_high, block_table, sinks, alibi_slopes, k_scales, v_scales,
+                    softmax_scale, softcap,
+                    q_stride_token, q_stride_head, out_stride_token, out_stride_head,
+                    lse_stride_token, lse_stride_head, block_table_stride,
+                    k_stride_block, k_stride_slot, k_stride_head,
+                    v_stride_block, v_stride_slot, v_stride_head,
+                    ks_stride_block, ks_stride_slot, ks_stride_head,
+                    vs_stride_block, vs_stride_slot, vs_stride_head,
+                    num_splits, write_lse, has_sinks,
+                    GENERAL: tl.constexpr, SPLIT: tl.constexpr, PHASED: tl.constexpr, KV: tl.constexpr,
+                    TOKEN_SCALES: tl.constexpr, SOFTCAP: tl.constexpr, ALIBI: tl.constexpr, GROUP: tl.constexpr,
+                    HEAD_SIZE: tl.constexpr, HEAD_PADDED: tl.constexpr, BLOCK_SIZE: tl.constexpr,
+                    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, NATIVE_FP8: tl.constexpr,
+                    PRECISION: tl.constexpr):
+    """Grid (tiles, key/value heads, splits). With SPLIT and num_splits > 1 each program of the third axis leaves a
+    normalised partial result and its base-2 log-sum-exp; `merge_splits` makes the output of them."""
+    tile = tl.program_id(0)
+    kv_head = tl.program_id(1)
+    run = tl.load(tiles + tile * 2)
+    if run < 0:
+        return
+    first = tl.load(tiles + tile * 2 + 1)
+    fields = runs + run.to(tl.int64) * 8
+    q_start = tl.load(fields)
+    q_len = tl.load(fields + 1)
+    run_position = tl.load(fields + 2)
+    key_len = tl.load(fields + 3)
+    left_window = tl.load(fields + 4)
+    right_window = tl.load(fields + 5)
+    table = block_table + tl.load(fields + 6).to(tl.int64) * block_table_stride
+
+    TOKENS: tl.constexpr = BLOCK_M // GROUP
+    rows = tl.arange(0, BLOCK_M)
+    local = first + rows // GROUP
+    head = kv_head * GROUP + rows % GROUP
+    valid = (rows < TOKENS * GROUP) & (local < q_len)
+    # Rows past the end repeat the last query token: they change no bound and are never stored.
+    local = tl.minimum(tl.minimum(local, first + TOKENS - 1), q_len - 1)
+    token = (q_start + local).to(tl.int64)
+    position = run_position + local
+    if GENERAL:
+        low = tl.maximum(tl.load(key_low + token), 0)
+        high = tl.minimum(tl.load(key_high + token), key_len - 1)
+    else:
+        low = tl.where(left_window < 0, 0, tl.maximum(position - left_window, 0))
+        high = tl.where(right_window < 0, key_len - 1, tl.minimum(position + right_window, key_len - 1))
+    begin = tl.maximum(tl.min(low, 0), 0) // BLOCK_N * BLOCK_N
+    last_key = tl.max(high, 0)
+    end = tl.maximum(last_key + 1, begin)
+    split = 0
+    if SPLIT:
+        split = tl.program_id(2)
+        each = tl.cdiv(tl.cdiv(end - begin, BLOCK_N), num_splits) * BLOCK_N
+        begin = begin + split * each
+        end = tl.maximum(tl.minimum(begin + each, end), begin)
+
+    dims = tl.arange(0, HEAD_PADDED)
+    q_offsets = token * q_stride_token + head * q_stride_head
+    q_tile = tl.load(q + q_offsets[:, None] + dims[None, :],
+                     mask=valid[:, None] & (dims[None, :] < HEAD_SIZE), other=0.0)
+    if has_sinks != 0 and split == 0:
+        m = tl.load(sinks + head, mask=valid, other=0.0).to(tl.float32) * LOG2_E
+        l = tl.full([BLOCK_M], 1.0, tl.float32)
+        l = tl.where(m == float("-inf"), 0.0, l)
+    else:
+        m = tl.full([BLOCK_M], float("-inf"), tl.float32)
+        l = tl.zeros([BLOCK_M], tl.float32)
+    if ALIBI:
+        slope = tl.load(alibi_slopes + head, mask=valid, other=0.0)
+    else:
+        slope = tl.zeros([BLOCK_M], tl.float32)
+    acc = tl.zeros([BLOCK_M, HEAD_PADDED], tl.float32)
+    scale = softmax_scale
+    k_scale_base = k_scales + kv_head * ks_stride_head
+    v_scale_base = v_scales + kv_head * vs_stride_head
+    if (KV != "same") and not TOKEN_SCALES:
+        scale *= tl.load(k_scale_base)
+    k_base = k_cache + kv_head * k_stride_head
+    v_base = v_cache + kv_head * v_stride_head
+
+    if PHASED:
+        # Key tiles inside every row's interval lie in [inner, outer); only those around it need a mask.
+        inner = tl.minimum(tl.maximum(tl.cdiv(tl.max(low, 0), BLOCK_N) * BLOCK_N, begin), end)
+        outer = tl.minimum(tl.maximum((tl.min(high, 0) + 1) // BLOCK_N * BLOCK_N, inner), end)
+        acc, m, l = _attend(acc, m, l, q_tile, begin, inner, low, high, position, slope, last_key,
+                            k_base, v_base, k_scale_base, v_scale_base, table, scale, softcap,
+                            k_stride_block, k_stride_slot, v_stride_block, v_stride_slot,
+                            ks_stride_block, ks_stride_slot, vs_stride_block, vs_stride_slot,
+                            True, KV, TOKEN_SCALES, SOFTCAP, ALIBI, HEAD_SIZE, HEAD_PADDED, BLOCK_SIZE,
+                            BLOCK_N, NATIVE_FP8, PRECISION)
+        acc, m, l = _attend(acc, m, l, q_tile, inner, outer, low, high, position, slope, last_key,
+                            k_base, v_base, k_scale_base, v_scale_base, table, scale, softcap,
+                            k_stride_block, k_stride_slot, v_stride_block, v_stride_slot,
+                            ks_stride_block, ks_stride_slot, vs_stride_block, vs_stride_slot,
+                            False, KV, TOKEN_SCALES, SOFTCAP, ALIBI, HEAD_SIZE, HEAD_PADDED, BLOCK_SIZE,
+                            BLOCK_N, NATIVE_FP8, PRECISION)
+    else:
+        outer = begin
+    acc, m, l = _attend(acc, m, l, q_tile, outer, end, low, high, position, slope, last_key,
+                        k_base, v_base, k_scale_base, v_scale_base, table, scale, softcap,
+                        k_stride_block, k_stride_slot, v_stride_block, v_stride_slot,
+                        ks_stride_block, ks_stride_slot, vs_stride_block, vs_stride_slot,
+                        True, KV, TOKEN_SCALES, SOFTCAP, ALIBI, HEAD_SIZE, HEAD_PADDED, BLOCK_SIZE,
+                        BLOCK_N, NATIVE_FP8, PRECISION)
+
+    seen = l > 0.0
+    inverse = tl.where(seen, 1.0 / tl.where(seen, l, 1.0), 0.0)
+    if (KV != "same") and not TOKEN_SCALES:
+        inverse *= tl.load(v_scale_base)
+    acc = acc * inverse[:, None]
+    lse_2 = tl.where(seen, m + tl.log2(tl.where(seen, l, 1.0)), float("-inf"))
+    stored = valid[:, None] & (dims[None, :] < HEAD_SIZE)
+    direct = True
+    if SPLIT:
+        direct = num_splits == 1
+    if direct:
+        out_offsets = token * out_stride_token + head * out_stride_head
+        tl.store(out + out_offsets[:, None] + dims[None, :], acc.to(out.dtype.element_ty), mask=stored)
+        tl.store(lse + token * lse_stride_token + head * lse_stride_head, lse_2 * LN_2,
+                 mask=valid & (write_lse != 0))
+    else:
+        # Partials are dense: [query token, query head, split (, head size)].
+        slot = (token * (tl.num_programs(1) * GROUP) + head) * num_splits + split
+        tl.store(partial_out + slot[:, None] * HEAD_SIZE + dims[None, :], acc, mask=stored)
+        tl.store(partial_lse + slot, lse_2, mask=valid)
+
+
+@triton.jit
+def merge_splits(out, lse, partial_out, partial_lse, runs, tiles,
+                 out_stride_token, out_stride_head, lse_stride_token, lse_stride_head, num_splits, write_lse,
+                 HEAD_SIZE: tl.constexpr, HEAD_PADDED: tl.constexpr, SPLITS: tl.constexpr):
+    """Grid (tiles, query heads, query tokens of a tile). Weighs the partial results of one (query token, head) by
+    their share of the softmax; SPLITS is how many are read at a time."""
+    tile = tl.program_id(0)
+    head = tl.program_id(1)
+    run = tl.load(tiles + tile * 2)
+    if run < 0:
+        return
+    local = tl.load(tiles + tile * 2 + 1) + tl.program_id(2)
+    fields = runs + run.to(tl.int64) * 8
+    if local >= tl.load(fields + 1):
+        return
+    token = (tl.load(fields) + local).to(tl.int64)
+    slot = (token * tl.num_programs(1) + head) * num_splits
+    dims = tl.arange(0, HEAD_PADDED)
+    m = float("-inf")
+    l = 0.0
+    acc = tl.zeros([HEAD_PADDED], tl.float32)
+    for start in tl.range(0, num_splits, SPLITS):
+        splits = start + tl.arange(0, SPLITS)
+        shares = tl.load(partial_lse + slot + splits, mask=splits < num_splits, other=float("-inf"))
+        m_new = tl.maximum(m, tl.max(shares, 0))
+        m_finite = tl.where(m_new == float("-inf"), 0.0, m_new)
+        weights = tl.exp2(shares - m_finite)
+        alpha = tl.exp2(m - m_finite)
+        # A split that saw no key left zeros behind, so its row is read but weighs nothing.
+        parts = tl.load(partial_out + (slot + splits)[:, None] * HEAD_SIZE + dims[None, :],
+                        mask=(splits[:, None] < num_splits) & (dims[None, :] < HEAD_SIZE), other=0.0)
+        acc = acc * alpha + tl.sum(parts * weights[:, None], 0)
+        l = l * alpha + tl.sum(weights, 0)
+        m = m_new
+    seen = l > 0.0
+    acc = acc * tl.where(seen, 1.0 / tl.where(seen, l, 1.0), 0.0)
+    tl.store(out + token * out_stride_token + head * out_stride_head + dims, acc.to(out.dtype.element_ty),
+             mask=dims < HEAD_SIZE)
+    lse_2 = tl.where(seen, m + tl.log2(tl.where(seen, l, 1.0)), float("-inf"))
+    tl.store(lse + token * lse_stride_token + head * lse_stride_head, lse_2 * LN_2, mask=write_lse != 0)
