@@ -1,0 +1,12 @@
+package bifocal.composite.crossing;
+
+/** Reaches where its module must not. */
+public final class Crosses {
+
+  private Crosses() {}
+
+  /** Names the forbidden class. */
+  public static Class<?> reached() {
+    return bifocal.reference.crossing.Crosses.class;
+  }
+}
