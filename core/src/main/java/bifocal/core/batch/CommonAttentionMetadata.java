@@ -230,7 +230,7 @@ public final class CommonAttentionMetadata {
   }
 
   private static BifocalException refuse(ErrorCode code, int request, String seen, String wanted) {
-    return BifocalException.of(code, "request " + request, seen, wanted);
+    return BifocalException.ofRequest(code, request, seen, wanted);
   }
 
   /** Begins a batch of some of this batch's requests, or of runs cut out of them. */

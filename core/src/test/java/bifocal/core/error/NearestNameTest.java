@@ -1,0 +1,46 @@
+package bifocal.core.error;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.util.List;
+import org.junit.jupiter.api.Test;
+
+class NearestNameTest {
+  private static final List<String> KEYS = List.of("query_len", "seq_len", "images");
+
+  @Test
+  void aLetterLeftOutIsOneEdit() {
+    assertThat(NearestName.of("qery_len", KEYS)).containsExactly("query_len");
+  }
+
+  @Test
+  void swappedNeighboursAreOneEdit() {
+    assertThat(NearestName.of("ab", List.of("xyb", "ba", "xy"))).containsExactly("ba");
+  }
+
+  @Test
+  void letterCaseDoesNotCount() {
+    assertThat(NearestName.of("IMAGES", KEYS)).containsExactly("images");
+  }
+
+  @Test
+  void ofEquallyNearNamesTheFirstIsTaken() {
+    assertThat(NearestName.of("q", List.of("b", "a"))).containsExactly("b");
+  }
+
+  @Test
+  void withoutKnownNamesThereIsNoAdvice() {
+    assertThat(NearestName.of("images", List.of())).isEmpty();
+    assertThat(NearestName.advice("images", List.of())).isEmpty();
+  }
+
+  @Test
+  void adviceNamesTheNearest() {
+    assertThat(NearestName.advice("imags", KEYS)).isEqualTo("the nearest known one is 'images'");
+  }
+
+  @Test
+  void endlessNamesAreComparedByTheirBeginning() {
+    assertThat(NearestName.of("images".repeat(1_000_000), KEYS)).isNotEmpty();
+  }
+}
