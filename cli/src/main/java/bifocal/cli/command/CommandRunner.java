@@ -1,0 +1,123 @@
+package bifocal.cli.command;
+
+import bifocal.core.error.ErrorCode;
+import bifocal.core.error.NearestName;
+import io.vavr.control.Option;
+import java.io.PrintStream;
+import java.io.PrintWriter;
+import java.nio.charset.StandardCharsets;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import picocli.CommandLine;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Model.OptionSpec;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.ScopeType;
+import picocli.CommandLine.UnmatchedArgumentException;
+
+/**
+ * Runs a command line over given streams. Whatever goes wrong ends as one message: a line on the
+ * error stream or, when JSON was asked for, an object on the output stream; {@code --debug} adds
+ * the stack trace on the error stream.
+ */
+public final class CommandRunner {
+  private static final String DEBUG = "--debug";
+
+  private final CommandLine commands;
+  private final Console console;
+
+  /** A runner for these commands, each of which gets {@code --debug}. */
+  public CommandRunner(CommandLine commands, Console console) {
+    this.commands = commands;
+    this.console = console;
+    commands
+        .getCommandSpec()
+        .addOption(
+            OptionSpec.builder(DEBUG)
+                .type(boolean.class)
+                .scopeType(ScopeType.INHERIT)
+                .description("Add the stack trace to a refusal or a fault.")
+                .build());
+  }
+
+  /**
+   * Runs one command line.
+   *
+   * @return the exit status
+   */
+  public int run(String... arguments) {
+    List<String> given = List.of(arguments);
+    commands
+        .setOut(writer(console.out()))
+        .setErr(writer(console.err()))
+        .setExpandAtFiles(false)
+        .setCaseInsensitiveEnumValuesAllowed(true)
+        .setParameterExceptionHandler(
+            (refusal, all) -> end(refused(refusal), refusal.getCommandLine(), given))
+        .setExecutionExceptionHandler(
+            (thrown, command, parsed) -> end(CliFailure.of(thrown), command, given));
+    try {
+      return commands.execute(arguments);
+    } catch (StackOverflowError | OutOfMemoryError | LinkageError fault) {
+      return end(CliFailure.of(fault), commands, given);
+    } finally {
+      console.out().flush();
+      console.err().flush();
+    }
+  }
+
+  private static PrintWriter writer(PrintStream stream) {
+    return new PrintWriter(stream, true, StandardCharsets.UTF_8);
+  }
+
+  private int end(CliFailure failure, CommandLine command, List<String> arguments) {
+    switch (OutputFormat.asked(arguments)) {
+      case TEXT -> console.err().println("bifocal: " + failure.getMessage());
+      case JSON -> console.out().println(JsonText.of(object(failure, command)));
+    }
+    if (arguments.contains(DEBUG)) {
+      failure.printStackTrace(console.err());
+    }
+    return failure.status().number();
+  }
+
+  private static Map<String, Object> object(CliFailure failure, CommandLine command) {
+    Map<String, Object> error = new LinkedHashMap<>();
+    error.put("code", failure.code());
+    error.put("message", failure.getMessage());
+    if (command.getCommand() instanceof NamesRequests) {
+      error.put("request", failure.request());
+    }
+    Map<String, Object> object = new LinkedHashMap<>();
+    object.put("error", error);
+    failure.beside().forEach(object::put);
+    return object;
+  }
+
+  private static CliFailure refused(ParameterException refusal) {
+    Option<String> unknown = unknown(refusal);
+    String message =
+        unknown.isDefined()
+            ? unknownMessage(unknown.get(), refusal.getCommandLine().getCommandSpec())
+            : String.valueOf(refusal.getMessage());
+    return CliFailure.of(ErrorCode.INVALID_OPTION, message).causedBy(refusal);
+  }
+
+  private static Option<String> unknown(ParameterException refusal) {
+    return refusal instanceof UnmatchedArgumentException unmatched
+        ? Option.ofOptional(unmatched.getUnmatched().stream().findFirst())
+        : Option.none();
+  }
+
+  private static String unknownMessage(String given, CommandSpec spec) {
+    boolean option = given.startsWith("-");
+    String name = option && given.contains("=") ? given.substring(0, given.indexOf('=')) : given;
+    Set<String> known = option ? spec.optionsMap().keySet() : spec.subcommands().keySet();
+    String advice = NearestName.advice(name, known);
+    String what =
+        option ? "unknown option" : known.isEmpty() ? "stray argument" : "unknown command";
+    return what + " '" + name + "'" + (advice.isEmpty() ? "" : "; " + advice);
+  }
+}
