@@ -197,36 +197,58 @@ public final class CommonAttentionMetadata {
       return;
     }
     for (int r = 0; r < live; r++) {
-      for (int i = 0; i < images.count(r); i++) {
-        requireWholeImage(r, i);
+      requireWellFormedImages(r);
+      requireApartImages(r);
+      requireUncutImages(r);
+    }
+  }
+
+  private void requireWellFormedImages(int r) {
+    for (int i = 0; i < images.count(r); i++) {
+      int first = images.first(r, i);
+      int last = images.last(r, i);
+      if (first < 0 || last < 0) {
+        throw refuse(ErrorCode.NEGATIVE, r, image(first, last), "positions from 0");
+      }
+      if (first > last) {
+        throw refuse(ErrorCode.IMAGE_REVERSED, r, image(first, last), "first <= last");
       }
     }
   }
 
-  private void requireWholeImage(int r, int i) {
-    int first = images.first(r, i);
-    int last = images.last(r, i);
-    if (first < 0) {
-      throw refuse(ErrorCode.NEGATIVE, r, "image [" + first + "," + last + "]", "positions from 0");
+  private void requireApartImages(int r) {
+    for (int i = 1; i < images.count(r); i++) {
+      int first = images.first(r, i);
+      int before = images.last(r, i - 1);
+      if (first <= before) {
+        throw refuse(
+            ErrorCode.IMAGE_OVERLAP,
+            r,
+            image(first, images.last(r, i)),
+            "a first position beyond " + before);
+      }
     }
-    if (first > last) {
-      throw refuse(
-          ErrorCode.IMAGE_REVERSED, r, "image [" + first + "," + last + "]", "first <= last");
+  }
+
+  private void requireUncutImages(int r) {
+    if (queryLen[r] == 0) {
+      return;
     }
-    if (i > 0 && first <= images.last(r, i - 1)) {
-      throw refuse(
-          ErrorCode.IMAGE_OVERLAP,
-          r,
-          "image [" + first + "," + last + "]",
-          "a first position beyond " + images.last(r, i - 1));
+    for (int i = 0; i < images.count(r); i++) {
+      int first = images.first(r, i);
+      int last = images.last(r, i);
+      if (first < seqLen[r] && last >= seqLen[r]) {
+        throw refuse(
+            ErrorCode.IMAGE_CUT,
+            r,
+            image(first, last) + " with keys up to " + (seqLen[r] - 1),
+            "a step that ends before the image or holds all of it");
+      }
     }
-    if (queryLen[r] > 0 && first < seqLen[r] && last >= seqLen[r]) {
-      throw refuse(
-          ErrorCode.IMAGE_CUT,
-          r,
-          "image [" + first + "," + last + "] with keys up to " + (seqLen[r] - 1),
-          "a step that ends before the image or holds all of it");
-    }
+  }
+
+  private static String image(int first, int last) {
+    return "image [" + first + "," + last + "]";
   }
 
   private static BifocalException refuse(ErrorCode code, int request, String seen, String wanted) {

@@ -10,6 +10,9 @@ public final class RequestRoutes {
   /** Stands for "no such position". */
   public static final int NONE = -1;
 
+  /** Positions of a batch in which no masks differ. */
+  private static final int[] NO_POSITIONS = {};
+
   private static final Child[] CHILDREN = Child.values();
   private static final RouteReason[] REASONS = RouteReason.values();
 
@@ -56,12 +59,12 @@ public final class RequestRoutes {
 
   /** Absolute position of the first query whose masks differ, {@link #NONE} where none does. */
   public int query(int request) {
-    return query[request];
+    return query.length == 0 ? NONE : query[request];
   }
 
   /** Smallest key that the first such query must see and the fast child would hide. */
   public int key(int request) {
-    return key[request];
+    return key.length == 0 ? NONE : key[request];
   }
 
   /** Number of requests that one child runs. */
@@ -75,7 +78,7 @@ public final class RequestRoutes {
 
   /** One sentence. */
   public String text(int request) {
-    String at = "query " + query[request] + " needs key " + key[request];
+    String at = "query " + query(request) + " needs key " + key(request);
     return switch (reason(request)) {
       case NEEDS_FUTURE_KEY -> at;
       case NEEDS_KEY_BEHIND_WINDOW -> at + " behind the window";
@@ -83,11 +86,11 @@ public final class RequestRoutes {
       case NO_IMAGE_QUERY -> "no query lies in an image";
       case EMPTY -> "no query is scheduled";
       case LOWERED ->
-          query[request] == NONE
+          query(request) == NONE
               ? "image runs are non-causal, text runs causal"
               : at + ", given by a non-causal run";
       case NOT_LOWERABLE -> at + ", which no causal or non-causal run gives exactly";
-      case FOLLOWS_BATCH -> query[request] == NONE ? "another request decides for the batch" : at;
+      case FOLLOWS_BATCH -> query(request) == NONE ? "another request decides for the batch" : at;
       case PREFILL -> "the request is a prefill";
       case DECODE -> "the request is a decode";
       case PREDICATE -> "the predicate said so";
@@ -120,18 +123,16 @@ public final class RequestRoutes {
 
   /** Collects the routes of one batch. */
   public static final class Builder {
-    private final byte[] child;
-    private final byte[] reason;
-    private final int[] query;
-    private final int[] key;
+    private static final byte[] GIVEN_AWAY = {};
+
+    private byte[] child;
+    private byte[] reason;
+    private int[] query = NO_POSITIONS;
+    private int[] key = NO_POSITIONS;
 
     private Builder(int requests) {
       child = new byte[requests];
       reason = new byte[requests];
-      query = new int[requests];
-      key = new int[requests];
-      Arrays.fill(query, NONE);
-      Arrays.fill(key, NONE);
     }
 
     /** Sets a request's child and reason. */
@@ -143,14 +144,31 @@ public final class RequestRoutes {
 
     /** Sets a request's child, reason and first difference. */
     public Builder set(int request, Child to, RouteReason why, int firstQuery, int smallestKey) {
-      query[request] = firstQuery;
-      key[request] = smallestKey;
+      if (query.length == 0 && firstQuery != NONE) {
+        query = positions();
+        key = positions();
+      }
+      if (query.length > 0) {
+        query[request] = firstQuery;
+        key[request] = smallestKey;
+      }
       return set(request, to, why);
     }
 
-    /** The routes. */
+    private int[] positions() {
+      int[] positions = new int[child.length];
+      Arrays.fill(positions, NONE);
+      return positions;
+    }
+
+    /** The routes. They take over what was collected, so a builder builds once. */
     public RequestRoutes build() {
-      return new RequestRoutes(child.clone(), reason.clone(), query.clone(), key.clone());
+      RequestRoutes routes = new RequestRoutes(child, reason, query, key);
+      child = GIVEN_AWAY;
+      reason = GIVEN_AWAY;
+      query = NO_POSITIONS;
+      key = NO_POSITIONS;
+      return routes;
     }
   }
 }

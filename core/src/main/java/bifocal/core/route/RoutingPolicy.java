@@ -36,6 +36,11 @@ public interface RoutingPolicy {
     return false;
   }
 
+  /** Whether some of those runs need a right window of their own, too. */
+  default boolean lowersWithRightWindow() {
+    return false;
+  }
+
   /** Whether one batch may be divided between the children. */
   default boolean splits() {
     return true;
