@@ -69,9 +69,13 @@ public final class RequestRoutes {
 
   /** Number of requests that one child runs. */
   public int count(Child wanted) {
+    return count(child, wanted);
+  }
+
+  private static int count(byte[] children, Child wanted) {
     int count = 0;
-    for (byte c : child) {
-      count += c == wanted.ordinal() ? 1 : 0;
+    for (byte child : children) {
+      count += child == wanted.ordinal() ? 1 : 0;
     }
     return count;
   }
@@ -153,6 +157,24 @@ public final class RequestRoutes {
         key[request] = smallestKey;
       }
       return set(request, to, why);
+    }
+
+    /** Number of requests set to one child so far. */
+    public int count(Child wanted) {
+      return RequestRoutes.count(child, wanted);
+    }
+
+    /** Lets one child run the whole batch: requests meant for the other one follow. */
+    public Builder follow(Child executed) {
+      for (int r = 0; r < child.length; r++) {
+        if (child[r] != executed.ordinal()) {
+          child[r] = (byte) executed.ordinal();
+          if (reason[r] != RouteReason.EMPTY.ordinal()) {
+            reason[r] = (byte) RouteReason.FOLLOWS_BATCH.ordinal();
+          }
+        }
+      }
+      return this;
     }
 
     private int[] positions() {
