@@ -1,4 +1,6 @@
-/** Two backends as one: factory, metadata, impl and the Guice binder. */
+/**
+ * Two backends as one: composition, its rules, and the builder and implementation that dispatch.
+ */
 @NullMarked
 package bifocal.composite;
 

@@ -1,0 +1,210 @@
+package bifocal.composite;
+
+import bifocal.core.backend.AttentionBackend;
+import bifocal.core.backend.AttentionImpl;
+import bifocal.core.backend.AttentionMetadata;
+import bifocal.core.backend.AttentionMetadataBuilder;
+import bifocal.core.backend.AttentionRequest;
+import bifocal.core.backend.BackendName;
+import bifocal.core.backend.BatchLimits;
+import bifocal.core.backend.Capabilities;
+import bifocal.core.backend.Execution;
+import bifocal.core.backend.FeatureSet;
+import bifocal.core.backend.InvalidReason;
+import bifocal.core.cache.KvCacheSpec;
+import bifocal.core.cache.KvLayout;
+import bifocal.core.error.BifocalException;
+import bifocal.core.error.ErrorCode;
+import bifocal.core.graph.GraphSupport;
+import bifocal.core.layer.AttentionLayerSpec;
+import bifocal.core.layer.LayerGroup;
+import bifocal.core.layer.LayerParameters;
+import bifocal.core.route.Child;
+import bifocal.core.route.RoutingPolicy;
+import bifocal.core.tensor.DType;
+import bifocal.core.workspace.WorkspacePlan;
+import io.vavr.control.Option;
+
+/**
+ * Two backends and the policy that routes between them. It alone makes and closes its children's
+ * builders and implementations.
+ */
+public final class CompositeBackend<MA extends AttentionMetadata, MB extends AttentionMetadata>
+    implements AttentionBackend<CompositeMetadata<MA, MB>> {
+  private final BackendName name;
+  private final Part<MA> a;
+  private final Part<MB> b;
+  private final RoutingPolicy policy;
+  private final CompositeLimits limits;
+
+  CompositeBackend(
+      BackendName name,
+      AttentionBackend<MA> childA,
+      AttentionBackend<MB> childB,
+      RoutingPolicy policy,
+      CompositeLimits limits) {
+    this.name = name;
+    this.a = Part.of(Child.A, childA, policy);
+    this.b = Part.of(Child.B, childB, policy);
+    this.policy = policy;
+    this.limits = limits;
+  }
+
+  @Override
+  public BackendName name() {
+    return name;
+  }
+
+  /** The general child, which writes the cache. */
+  public AttentionBackend<MA> childA() {
+    return a.backend();
+  }
+
+  /** The fast child. */
+  public AttentionBackend<MB> childB() {
+    return b.backend();
+  }
+
+  /** What decides between the children. */
+  public RoutingPolicy policy() {
+    return policy;
+  }
+
+  /** What the composite does not claim although its children can. */
+  public CompositeLimits limits() {
+    return limits;
+  }
+
+  @Override
+  public Capabilities capabilities() {
+    return CompositeCapabilities.of(
+        a.backend().capabilities(),
+        b.backend().capabilities(),
+        (left, right) -> limits.limit(SharedFeatures.of(left, right, policy)));
+  }
+
+  @Override
+  public Capabilities capabilities(AttentionRequest request) {
+    DType model = request.layer().dtype();
+    return CompositeCapabilities.of(
+        a.backend().capabilities(a.view(request)),
+        b.backend().capabilities(b.view(request)),
+        (left, right) -> limits.limit(SharedFeatures.of(left, right, policy, model)));
+  }
+
+  @Override
+  public Option<InvalidReason> checkCombination(AttentionRequest request) {
+    return a.backend()
+        .checkCombination(a.view(request))
+        .map(a::named)
+        .orElse(() -> b.backend().checkCombination(b.view(request)).map(b::named));
+  }
+
+  @Override
+  public Option<InvalidReason> missingOnThisHost(AttentionRequest request) {
+    return a.backend()
+        .missingOnThisHost(a.view(request))
+        .map(a::named)
+        .orElse(() -> b.backend().missingOnThisHost(b.view(request)).map(b::named));
+  }
+
+  @Override
+  public Execution execution() {
+    Execution ofA = a.backend().execution();
+    Execution ofB = b.backend().execution();
+    if (ofA.equals(Execution.NATIVE) && ofB.equals(Execution.NATIVE)) {
+      return Execution.NATIVE;
+    }
+    boolean weakerA = ofA.status().compareTo(ofB.status()) >= 0;
+    Execution weaker = weakerA ? ofA : ofB;
+    return new Execution(
+        weaker.status(), (weakerA ? childA() : childB()).name() + ": " + weaker.reason());
+  }
+
+  @Override
+  public GraphSupport graphSupport(LayerGroup group) {
+    return graphSupport(group, Child.A)
+        .weakest(graphSupport(group, Child.B))
+        .weakest(policy.graphSupport(group));
+  }
+
+  /** Which of a group's batches one child can run inside a captured graph. */
+  public GraphSupport graphSupport(LayerGroup group, Child child) {
+    return switch (child) {
+      case A -> a.backend().graphSupport(a.view(group));
+      case B -> b.backend().graphSupport(b.view(group));
+    };
+  }
+
+  @Override
+  public WorkspacePlan workspace(LayerGroup group, KvCacheSpec cache, BatchLimits batches) {
+    return WorkspacePlan.overlay(
+        a.prefix(),
+        a.backend().workspace(a.view(group), cache, a.view(batches)),
+        b.prefix(),
+        b.backend().workspace(b.view(group), cache, b.view(batches)));
+  }
+
+  @Override
+  public AttentionMetadataBuilder<CompositeMetadata<MA, MB>> createBuilder(
+      LayerGroup group, KvCacheSpec cache) {
+    requireContract(cache);
+    AttentionMetadataBuilder<MA> builderA = a.backend().createBuilder(a.view(group), cache);
+    try {
+      return new CompositeBuilder<>(
+          new ChildBuilder<>(a, builderA, group),
+          new ChildBuilder<>(b, b.backend().createBuilder(b.view(group), cache), group),
+          policy,
+          graphSupport(group));
+    } catch (RuntimeException | Error failure) {
+      close(builderA, failure);
+      throw failure;
+    }
+  }
+
+  @Override
+  public AttentionImpl<CompositeMetadata<MA, MB>> createImpl(
+      AttentionLayerSpec layer, LayerParameters parameters, KvCacheSpec cache) {
+    requireContract(cache);
+    AttentionImpl<MA> implA = a.backend().createImpl(a.view(layer), parameters, cache);
+    try {
+      return new CompositeImpl<>(
+          new ChildImpl<>(a.backend(), implA),
+          new ChildImpl<>(b.backend(), b.backend().createImpl(b.view(layer), parameters, cache)));
+    } catch (RuntimeException | Error failure) {
+      close(implA, failure);
+      throw failure;
+    }
+  }
+
+  private void requireContract(KvCacheSpec cache) {
+    FeatureSet shared = capabilities().all();
+    if (!shared.kvLayouts().map(KvLayout::name).contains(cache.layout().name())) {
+      throw refused(
+          "layout of the KV cache",
+          cache.layout().name(),
+          shared.kvLayouts().map(KvLayout::name).mkString(", "));
+    }
+    if (shared.blockSizes().kernelBlockFor(cache.blockSize()).isEmpty()) {
+      throw refused("block size of the KV cache", cache.blockSize(), shared.blockSizes());
+    }
+  }
+
+  private BifocalException refused(String what, Object seen, Object wanted) {
+    return BifocalException.of(ErrorCode.KV_INCOMPATIBLE, what + " of " + name, seen, wanted);
+  }
+
+  /** Closes what was opened before a failure. */
+  private static void close(AutoCloseable opened, Throwable failure) {
+    try {
+      opened.close();
+    } catch (Exception another) {
+      failure.addSuppressed(another);
+    }
+  }
+
+  @Override
+  public String toString() {
+    return name.value();
+  }
+}

@@ -1,0 +1,69 @@
+package bifocal.composite;
+
+import bifocal.core.backend.AttentionImpl;
+import bifocal.core.backend.AttentionMetadata;
+import bifocal.core.backend.AttentionOutput;
+import bifocal.core.backend.KvInput;
+import bifocal.core.backend.LaunchContext;
+import bifocal.core.batch.SlotMapping;
+import bifocal.core.cache.KvCacheView;
+import bifocal.core.tensor.TensorView;
+
+/** Runs a layer on the children that the metadata names; child A writes every cache. */
+final class CompositeImpl<MA extends AttentionMetadata, MB extends AttentionMetadata>
+    implements AttentionImpl<CompositeMetadata<MA, MB>> {
+  private final ChildImpl<MA> a;
+  private final ChildImpl<MB> b;
+
+  CompositeImpl(ChildImpl<MA> a, ChildImpl<MB> b) {
+    this.a = a;
+    this.b = b;
+  }
+
+  @Override
+  public void writeKv(LaunchContext launch, KvInput input, KvCacheView cache, SlotMapping slots) {
+    launch.requireOwner();
+    a.impl().writeKv(launch, input, cache, slots);
+  }
+
+  @Override
+  public void forward(
+      LaunchContext launch,
+      TensorView q,
+      KvCacheView cache,
+      CompositeMetadata<MA, MB> metadata,
+      AttentionOutput output) {
+    launch.requireOwner();
+    switch (metadata) {
+      case CompositeMetadata.Idle<MA, MB> idle -> {}
+      case CompositeMetadata.OnChildA<MA, MB> on -> a.forward(launch, q, cache, on.run(), output);
+      case CompositeMetadata.OnChildB<MA, MB> on -> b.forward(launch, q, cache, on.run(), output);
+    }
+  }
+
+  @Override
+  public void forwardUncached(
+      LaunchContext launch,
+      TensorView q,
+      KvInput kv,
+      CompositeMetadata<MA, MB> metadata,
+      AttentionOutput output) {
+    launch.requireOwner();
+    switch (metadata) {
+      case CompositeMetadata.Idle<MA, MB> idle -> {}
+      case CompositeMetadata.OnChildA<MA, MB> on ->
+          a.forwardUncached(launch, q, kv, on.run(), output);
+      case CompositeMetadata.OnChildB<MA, MB> on ->
+          b.forwardUncached(launch, q, kv, on.run(), output);
+    }
+  }
+
+  @Override
+  public void close() {
+    try {
+      a.impl().close();
+    } finally {
+      b.impl().close();
+    }
+  }
+}
