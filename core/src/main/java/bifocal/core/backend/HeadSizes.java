@@ -1,5 +1,7 @@
 package bifocal.core.backend;
 
+import bifocal.core.error.BifocalException;
+import bifocal.core.error.ErrorCode;
 import io.vavr.collection.Seq;
 import io.vavr.collection.Vector;
 
@@ -16,6 +18,16 @@ public record HeadSizes(Seq<Rule> rules) {
    * equal.
    */
   public record Rule(int base, int least, int most) {
+    public Rule {
+      if (base < 1 || least < 1 || most < least) {
+        throw BifocalException.of(
+            ErrorCode.INVALID_PARAMETER,
+            "head size rule",
+            "%" + base + " in " + least + ".." + most,
+            "a positive base and ascending positive bounds");
+      }
+    }
+
     boolean accepts(int size) {
       return size >= least && size <= most && size % base == 0;
     }
@@ -59,16 +71,19 @@ public record HeadSizes(Seq<Rule> rules) {
   }
 
   private static Seq<Rule> meet(Rule a, Rule b) {
-    int base = lcm(a.base(), b.base());
+    long base = lcm(a.base(), b.base());
     int least = Math.max(a.least(), b.least());
     int most = Math.min(a.most(), b.most());
+    if (least > most || base > most) {
+      return Vector.empty();
+    }
     if (least == most) {
       return least % base == 0 ? Vector.of(new Rule(1, least, least)) : Vector.empty();
     }
-    return least < most ? Vector.of(new Rule(base, least, most)) : Vector.empty();
+    return Vector.of(new Rule((int) base, least, most));
   }
 
-  private static int lcm(int a, int b) {
+  private static long lcm(int a, int b) {
     int x = a;
     int y = b;
     while (y != 0) {
@@ -76,7 +91,7 @@ public record HeadSizes(Seq<Rule> rules) {
       x = y;
       y = rest;
     }
-    return Math.multiplyExact(a / x, b);
+    return (long) (a / x) * b;
   }
 
   @Override

@@ -1,5 +1,7 @@
 package bifocal.core.cache;
 
+import bifocal.core.error.BifocalException;
+import bifocal.core.error.ErrorCode;
 import io.vavr.collection.Seq;
 import io.vavr.collection.Vector;
 import io.vavr.control.Option;
@@ -25,6 +27,10 @@ public record BlockSizes(Seq<BlockSize> sizes) {
 
   /** Exactly this many tokens. */
   public record Exactly(int tokens) implements BlockSize {
+    public Exactly {
+      requirePositive(tokens);
+    }
+
     @Override
     public boolean accepts(int size) {
       return size == tokens;
@@ -38,9 +44,13 @@ public record BlockSizes(Seq<BlockSize> sizes) {
 
   /** Any multiple of this many tokens. */
   public record MultipleOf(int base) implements BlockSize {
+    public MultipleOf {
+      requirePositive(base);
+    }
+
     @Override
     public boolean accepts(int size) {
-      return size % base == 0;
+      return size > 0 && size % base == 0;
     }
 
     @Override
@@ -85,11 +95,14 @@ public record BlockSizes(Seq<BlockSize> sizes) {
 
   /**
    * The kernel block size for a cache page: the page itself when it runs, else the largest exact
-   * size that divides it.
+   * size that divides it; absent when there is none or the page is not positive.
    *
    * @param page tokens per block of the block table
    */
   public Option<Integer> kernelBlockFor(int page) {
+    if (page < 1) {
+      return Option.none();
+    }
     if (accepts(page)) {
       return Option.some(page);
     }
@@ -104,18 +117,47 @@ public record BlockSizes(Seq<BlockSize> sizes) {
         .max();
   }
 
+  /**
+   * The size to use when nobody asks for one: the default when it runs, else the smallest.
+   *
+   * @throws BifocalException {@code KV_INCOMPATIBLE} when no size runs
+   */
+  public int preferred(int defaultSize) {
+    if (accepts(defaultSize)) {
+      return defaultSize;
+    }
+    return sizes
+        .map(
+            size ->
+                switch (size) {
+                  case Exactly exactly -> exactly.tokens();
+                  case MultipleOf multiple -> multiple.base();
+                })
+        .min()
+        .getOrElseThrow(
+            () -> BifocalException.of(ErrorCode.KV_INCOMPATIBLE, "no kernel block size runs"));
+  }
+
+  private static void requirePositive(int tokens) {
+    if (tokens < 1) {
+      throw BifocalException.of(
+          ErrorCode.INVALID_PARAMETER, "kernel block size", tokens, "at least 1");
+    }
+  }
+
   private static Option<BlockSize> meet(BlockSize left, BlockSize right) {
     return switch (left) {
       case Exactly l -> right.accepts(l.tokens()) ? Option.some(l) : Option.none();
       case MultipleOf l ->
           switch (right) {
             case Exactly r -> l.accepts(r.tokens()) ? Option.some(r) : Option.none();
-            case MultipleOf r -> Option.some(new MultipleOf(lcm(l.base(), r.base())));
+            case MultipleOf r -> multipleOfBoth(l.base(), r.base());
           };
     };
   }
 
-  private static int lcm(int a, int b) {
+  /** A least common multiple beyond 32 bits is a size that nobody can have. */
+  private static Option<BlockSize> multipleOfBoth(int a, int b) {
     int x = a;
     int y = b;
     while (y != 0) {
@@ -123,7 +165,8 @@ public record BlockSizes(Seq<BlockSize> sizes) {
       x = y;
       y = rest;
     }
-    return Math.multiplyExact(a / x, b);
+    long multiple = (long) (a / x) * b;
+    return Option.when(multiple <= Integer.MAX_VALUE, () -> new MultipleOf((int) multiple));
   }
 
   @Override
