@@ -142,17 +142,38 @@ public final class KvCacheView {
 
     /** Writes one token's key and value for one head at a slot; see {@link KvLayout#write}. */
     public void write(long slot, int kvHead, float[] key, float[] value) {
+      requireHead(kvHead);
+      requireLength("key", key, view.spec.headSize());
+      requireLength("value", value, view.spec.headSizeV());
       view.spec.layout().write(view.spec, block(slot), token(slot), kvHead, key, value);
     }
 
     /** Reads the key of one head at a slot. */
     public void readKey(long slot, int kvHead, float[] key) {
+      requireHead(kvHead);
+      requireLength("key", key, view.spec.headSize());
       view.spec.layout().readKey(view.spec, block(slot), token(slot), kvHead, key);
     }
 
     /** Reads the value of one head at a slot. */
     public void readValue(long slot, int kvHead, float[] value) {
+      requireHead(kvHead);
+      requireLength("value", value, view.spec.headSizeV());
       view.spec.layout().readValue(view.spec, block(slot), token(slot), kvHead, value);
+    }
+
+    private void requireHead(int kvHead) {
+      if (kvHead < 0 || kvHead >= view.spec.numKvHeads()) {
+        throw BifocalException.of(
+            ErrorCode.SHAPE_MISMATCH, "KV head", kvHead, "0.." + (view.spec.numKvHeads() - 1));
+      }
+    }
+
+    private static void requireLength(String name, float[] numbers, int wanted) {
+      if (numbers.length < wanted) {
+        throw BifocalException.of(
+            ErrorCode.SHAPE_MISMATCH, "numbers of a " + name, numbers.length, wanted);
+      }
     }
 
     private MemorySegment block(long slot) {

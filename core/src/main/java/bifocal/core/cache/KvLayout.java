@@ -1,5 +1,6 @@
 package bifocal.core.cache;
 
+import io.vavr.control.Option;
 import java.lang.foreign.MemorySegment;
 
 /**
@@ -9,6 +10,14 @@ import java.lang.foreign.MemorySegment;
 public interface KvLayout {
   /** Unique name, for instance {@code NHD}. */
   String name();
+
+  /**
+   * Why this layout cannot hold such a cache, for instance because a vector width does not divide
+   * the head size; absent when it can. Asked before any other question about the contract.
+   */
+  default Option<String> objection(KvCacheSpec spec) {
+    return Option.none();
+  }
 
   /** Bytes of one block's record. */
   long blockBytes(KvCacheSpec spec);
