@@ -81,5 +81,9 @@ public enum ErrorCode {
   /** The layer is described but no kernel executes it here. */
   MLA_NOT_EXECUTABLE,
   /** Something Bifocal promises did not hold. */
-  INTERNAL
+  INTERNAL,
+  /** Something is closed or changed while a running step uses it. */
+  IN_USE,
+  /** A workspace or graph of one stream or queue is used on another. */
+  WRONG_STREAM
 }
