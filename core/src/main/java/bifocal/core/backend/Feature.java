@@ -48,7 +48,11 @@ public enum Feature {
   LSE,
   /** The log-sum-exp in base 2 only. */
   LSE_BASE_2,
-  /** Requests whose query rows and block table rows lie anywhere, without a copy. */
+  /**
+   * Requests whose query rows and block table rows lie anywhere, without a copy. Without it, query
+   * rows lie back to back from any first row on, and request {@code r} has block table row {@code
+   * r}. It holds for every variant of a backend or for none.
+   */
   INDIRECT_REQUESTS,
   /** The cache is written inside forward, so another backend cannot write it. */
   KV_WRITE_IN_FORWARD

@@ -255,13 +255,39 @@ public final class CommonAttentionMetadata {
     return BifocalException.ofRequest(code, request, seen, wanted);
   }
 
+  /**
+   * The same requests moved together: query rows back to back, blocks of request {@code r} in row
+   * {@code r} of another block table. The slots still go by the rows of the whole batch.
+   *
+   * @param firstRow q row of the first query
+   * @param table int32 {@code [live, blocks]}
+   */
+  public CommonAttentionMetadata packed(int firstRow, TensorView table) {
+    table.require("packed block table", DType.INT32, table.device(), live, -1);
+    Rows packed = rows();
+    packed.queryStart = new int[live];
+    packed.blockTableRow = new int[0];
+    int row = firstRow;
+    for (int r = 0; r < live; r++) {
+      packed.queryStart[r] = row;
+      row += queryLen[r];
+    }
+    Builder builder = toBuilder(table);
+    builder.requests = live;
+    return new CommonAttentionMetadata(builder, packed, images);
+  }
+
   /** Begins a batch of some of this batch's requests, or of runs cut out of them. */
   public Cut cut(int capacity) {
     return new Cut(this, capacity);
   }
 
   private Builder toBuilder() {
-    Builder builder = new Builder(new int[0], new int[0], blockTable, slots);
+    return toBuilder(blockTable);
+  }
+
+  private Builder toBuilder(TensorView table) {
+    Builder builder = new Builder(new int[0], new int[0], table, slots);
     builder.requests = requests;
     builder.prefilling = prefilling;
     builder.independentKeys = independentKeys;

@@ -20,6 +20,11 @@ public final class LoweredRuns {
     return new Builder(requests);
   }
 
+  /** Number of requests. */
+  public int requests() {
+    return offsets.length - 1;
+  }
+
   /** Number of runs of a request; 0 when it goes whole. */
   public int count(int request) {
     return offsets[request + 1] - offsets[request];
