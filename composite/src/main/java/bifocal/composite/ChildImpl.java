@@ -40,7 +40,10 @@ final class ChildImpl<M extends AttentionMetadata> {
     boolean observed = leaf && observer.enabled();
     long start = observed ? System.nanoTime() : 0;
     try {
-      impl.forward(launch, q, cache, run.metadata(), output);
+      switch (run.rows()) {
+        case QueryRows.InPlace inPlace -> impl.forward(launch, q, cache, run.metadata(), output);
+        case PackedRows packed -> packed.forward(impl, launch, q, cache, run.metadata(), output);
+      }
     } catch (RuntimeException | Error failure) {
       run.workspace().markDirty();
       throw failure;

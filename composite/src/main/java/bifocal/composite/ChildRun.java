@@ -12,10 +12,16 @@ import bifocal.core.workspace.WorkspaceView;
  * @param group the layer group as the child sees it
  * @param requests requests the child runs, each run cut out of a request counted
  * @param queryTokens query tokens the child runs
+ * @param rows where its rows of q and of the output are
  * @param workspace the child's workspace
  */
 public record ChildRun<M extends AttentionMetadata>(
-    M metadata, LayerGroup group, int requests, int queryTokens, WorkspaceView workspace) {
+    M metadata,
+    LayerGroup group,
+    int requests,
+    int queryTokens,
+    QueryRows rows,
+    WorkspaceView workspace) {
 
   GraphKey graphKey(String route, boolean captureSafe) {
     GraphKey key = metadata.graphKey();

@@ -11,6 +11,7 @@ import bifocal.core.backend.Capabilities;
 import bifocal.core.backend.Execution;
 import bifocal.core.backend.FeatureSet;
 import bifocal.core.backend.InvalidReason;
+import bifocal.core.batch.CommonAttentionMetadata;
 import bifocal.core.cache.KvCacheSpec;
 import bifocal.core.cache.KvLayout;
 import bifocal.core.error.BifocalException;
@@ -20,9 +21,11 @@ import bifocal.core.layer.AttentionLayerSpec;
 import bifocal.core.layer.LayerGroup;
 import bifocal.core.layer.LayerParameters;
 import bifocal.core.route.Child;
+import bifocal.core.route.RequestRoutes;
 import bifocal.core.route.RoutingPolicy;
 import bifocal.core.tensor.DType;
 import bifocal.core.workspace.WorkspacePlan;
+import io.vavr.collection.Seq;
 import io.vavr.control.Option;
 
 /**
@@ -138,22 +141,48 @@ public final class CompositeBackend<MA extends AttentionMetadata, MB extends Att
 
   @Override
   public WorkspacePlan workspace(LayerGroup group, KvCacheSpec cache, BatchLimits batches) {
-    return WorkspacePlan.overlay(
-        a.prefix(),
-        a.backend().workspace(a.view(group), cache, a.view(batches)),
-        b.prefix(),
-        b.backend().workspace(b.view(group), cache, b.view(batches)));
+    WorkspacePlan children =
+        WorkspacePlan.overlay(
+            a.prefix(),
+            a.backend().workspace(a.view(group), cache, a.view(batches)),
+            b.prefix(),
+            b.backend().workspace(b.view(group), cache, b.view(batches)));
+    boolean packs = policy.splits() && !(a.indirect() && b.indirect());
+    WorkspacePlan plan =
+        packs ? PackedRows.plan(children, group.spec(), batches.maxQueryTokens()) : children;
+    return plan.withStepBytes(a.blockTableBytes(batches, cache))
+        .withStepBytes(b.blockTableBytes(batches, cache));
+  }
+
+  /**
+   * The order of a batch's requests in which each child's lie together, so that no row is copied:
+   * child B's first, then child A's, each as they came.
+   *
+   * @return for each place in the new order, the request that stands there now
+   */
+  public int[] preferredOrder(LayerGroup group, CommonAttentionMetadata batch) {
+    RequestRoutes routes = policy.route(group, batch).requests();
+    int[] order = new int[routes.size()];
+    int next = 0;
+    for (Child child : new Child[] {Child.B, Child.A}) {
+      for (int r = 0; r < routes.size(); r++) {
+        if (routes.child(r) == child) {
+          order[next++] = r;
+        }
+      }
+    }
+    return order;
   }
 
   @Override
   public AttentionMetadataBuilder<CompositeMetadata<MA, MB>> createBuilder(
       LayerGroup group, KvCacheSpec cache) {
-    requireContract(cache);
+    requireContract(group.spec(), cache);
     AttentionMetadataBuilder<MA> builderA = a.backend().createBuilder(a.view(group), cache);
     try {
       return new CompositeBuilder<>(
-          new ChildBuilder<>(a, builderA, group),
-          new ChildBuilder<>(b, b.backend().createBuilder(b.view(group), cache), group),
+          new ChildBuilder<>(a, builderA, group, cache),
+          new ChildBuilder<>(b, b.backend().createBuilder(b.view(group), cache), group, cache),
           policy,
           graphSupport(group));
     } catch (RuntimeException | Error failure) {
@@ -165,7 +194,7 @@ public final class CompositeBackend<MA extends AttentionMetadata, MB extends Att
   @Override
   public AttentionImpl<CompositeMetadata<MA, MB>> createImpl(
       AttentionLayerSpec layer, LayerParameters parameters, KvCacheSpec cache) {
-    requireContract(cache);
+    requireContract(layer, cache);
     AttentionImpl<MA> implA = a.backend().createImpl(a.view(layer), parameters, cache);
     try {
       return new CompositeImpl<>(
@@ -177,21 +206,23 @@ public final class CompositeBackend<MA extends AttentionMetadata, MB extends Att
     }
   }
 
-  private void requireContract(KvCacheSpec cache) {
+  private void requireContract(AttentionLayerSpec layer, KvCacheSpec cache) {
     FeatureSet shared = capabilities().all();
-    if (!shared.kvLayouts().map(KvLayout::name).contains(cache.layout().name())) {
-      throw refused(
-          "layout of the KV cache",
-          cache.layout().name(),
-          shared.kvLayouts().map(KvLayout::name).mkString(", "));
+    Seq<String> layouts = shared.kvLayouts().map(KvLayout::name);
+    if (!layouts.contains(cache.layout().name())) {
+      throw refused("layout", cache.layout().name(), layouts.mkString(", "));
     }
-    if (shared.blockSizes().kernelBlockFor(cache.blockSize()).isEmpty()) {
-      throw refused("block size of the KV cache", cache.blockSize(), shared.blockSizes());
+    if (!shared.blockSizes().accepts(cache.blockSize())) {
+      throw refused("block size", cache.blockSize(), shared.blockSizes());
+    }
+    if (!shared.kvCacheDtypes().exists(d -> d.resolve(layer.dtype()) == cache.dtype())) {
+      throw refused("dtype", cache.dtype(), shared.kvCacheDtypes().mkString(", "));
     }
   }
 
   private BifocalException refused(String what, Object seen, Object wanted) {
-    return BifocalException.of(ErrorCode.KV_INCOMPATIBLE, what + " of " + name, seen, wanted);
+    return BifocalException.of(
+        ErrorCode.KV_INCOMPATIBLE, "KV cache " + what + " for " + name, seen, wanted);
   }
 
   /** Closes what was opened before a failure. */

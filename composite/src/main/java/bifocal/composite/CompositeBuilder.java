@@ -5,11 +5,11 @@ import bifocal.core.backend.AttentionMetadataBuilder;
 import bifocal.core.backend.AttentionObserver;
 import bifocal.core.backend.StepContext;
 import bifocal.core.batch.CommonAttentionMetadata;
-import bifocal.core.error.BifocalException;
-import bifocal.core.error.ErrorCode;
 import bifocal.core.graph.GraphSupport;
 import bifocal.core.layer.LayerGroup;
 import bifocal.core.route.Child;
+import bifocal.core.route.LoweredRuns;
+import bifocal.core.route.RequestRoutes;
 import bifocal.core.route.Route;
 import bifocal.core.route.RoutingPolicy;
 import io.vavr.control.Option;
@@ -45,13 +45,41 @@ final class CompositeBuilder<MA extends AttentionMetadata, MB extends AttentionM
       case Route.ToChildB toB ->
           new CompositeMetadata.OnChildB<>(
               toB, b.whole(step, group, batch), captureSafe(Child.B, batch));
-      case Route.SplitByRequest split -> throw notYet(split);
-      case Route.Lowered lowered -> throw notYet(lowered);
+      case Route.SplitByRequest split -> split(step, group, batch, split);
+      case Route.Lowered lowered ->
+          lowered(step, group, batch, lowered, Option.some(lowered.runs()));
     };
   }
 
-  private static BifocalException notYet(Route route) {
-    return BifocalException.of(ErrorCode.UNSUPPORTED, "route", route.label(), "A or B");
+  /** A part without a query is left out. */
+  private CompositeMetadata<MA, MB> split(
+      StepContext step,
+      LayerGroup group,
+      CommonAttentionMetadata batch,
+      Route.SplitByRequest split) {
+    RequestRoutes requests = split.requests();
+    if (BatchCut.queryTokens(batch, requests, Child.B) == 0) {
+      return new CompositeMetadata.OnChildA<>(split, a.whole(step, group, batch), false);
+    }
+    if (BatchCut.queryTokens(batch, requests, Child.A) == 0) {
+      return split.runs().isDefined()
+          ? lowered(step, group, batch, split, split.runs())
+          : new CompositeMetadata.OnChildB<>(split, b.whole(step, group, batch), false);
+    }
+    return new CompositeMetadata.Split<>(
+        split,
+        a.some(step, group, BatchCut.of(batch, requests, Child.A, Option.none())),
+        b.some(step, group, BatchCut.of(batch, requests, Child.B, split.runs())));
+  }
+
+  private CompositeMetadata<MA, MB> lowered(
+      StepContext step,
+      LayerGroup group,
+      CommonAttentionMetadata batch,
+      Route route,
+      Option<LoweredRuns> runs) {
+    return new CompositeMetadata.Lowered<>(
+        route, b.some(step, group, BatchCut.of(batch, route.requests(), Child.B, runs)));
   }
 
   private Route route(AttentionObserver observer, LayerGroup group, CommonAttentionMetadata batch) {
@@ -61,13 +89,7 @@ final class CompositeBuilder<MA extends AttentionMetadata, MB extends AttentionM
     if (observed) {
       observer.routed(group, batch, route, System.nanoTime() - start);
     }
-    if (route.requests().size() != batch.live()) {
-      throw BifocalException.of(
-          ErrorCode.SHAPE_MISMATCH,
-          "requests routed by policy " + policy.name(),
-          route.requests().size(),
-          batch.live());
-    }
+    RouteRules.require(policy, route, batch);
     return route;
   }
 

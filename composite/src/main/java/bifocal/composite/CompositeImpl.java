@@ -7,6 +7,8 @@ import bifocal.core.backend.KvInput;
 import bifocal.core.backend.LaunchContext;
 import bifocal.core.batch.SlotMapping;
 import bifocal.core.cache.KvCacheView;
+import bifocal.core.error.BifocalException;
+import bifocal.core.error.ErrorCode;
 import bifocal.core.tensor.TensorView;
 
 /** Runs a layer on the children that the metadata names; child A writes every cache. */
@@ -38,6 +40,12 @@ final class CompositeImpl<MA extends AttentionMetadata, MB extends AttentionMeta
       case CompositeMetadata.Idle<MA, MB> idle -> {}
       case CompositeMetadata.OnChildA<MA, MB> on -> a.forward(launch, q, cache, on.run(), output);
       case CompositeMetadata.OnChildB<MA, MB> on -> b.forward(launch, q, cache, on.run(), output);
+      case CompositeMetadata.Split<MA, MB> split -> {
+        a.forward(launch, q, cache, split.runA(), output);
+        b.forward(launch, q, cache, split.runB(), output);
+      }
+      case CompositeMetadata.Lowered<MA, MB> lowered ->
+          b.forward(launch, q, cache, lowered.run(), output);
     }
   }
 
@@ -55,7 +63,17 @@ final class CompositeImpl<MA extends AttentionMetadata, MB extends AttentionMeta
           a.forwardUncached(launch, q, kv, on.run(), output);
       case CompositeMetadata.OnChildB<MA, MB> on ->
           b.forwardUncached(launch, q, kv, on.run(), output);
+      case CompositeMetadata.Split<MA, MB> split -> throw needsCache(split);
+      case CompositeMetadata.Lowered<MA, MB> lowered -> throw needsCache(lowered);
     }
+  }
+
+  private static BifocalException needsCache(CompositeMetadata<?, ?> metadata) {
+    return BifocalException.of(
+        ErrorCode.UNSUPPORTED,
+        "attention without a KV cache",
+        "route " + metadata.route().label(),
+        "the whole batch on one child, since keys and values lie in the order of the requests");
   }
 
   @Override

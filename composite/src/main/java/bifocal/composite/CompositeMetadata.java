@@ -43,4 +43,12 @@ public sealed interface CompositeMetadata<
       return run.graphKey("B", captureSafe);
     }
   }
+
+  /** Each child runs its own requests. Which rows those are differs from step to step. */
+  record Split<MA extends AttentionMetadata, MB extends AttentionMetadata>(
+      Route route, ChildRun<MA> runA, ChildRun<MB> runB) implements CompositeMetadata<MA, MB> {}
+
+  /** All of the batch's queries run on child B, some as runs cut out of their requests. */
+  record Lowered<MA extends AttentionMetadata, MB extends AttentionMetadata>(
+      Route route, ChildRun<MB> run) implements CompositeMetadata<MA, MB> {}
 }

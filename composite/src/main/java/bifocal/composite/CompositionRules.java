@@ -65,6 +65,7 @@ final class CompositionRules {
                 f -> f.blockSizes().isEmpty(),
                 f -> f.blockSizes().toString()),
             rules.lowering(),
+            rules.rightWindow(),
             rules.lowersItsImages())
         .flatMap(Function.identity());
   }
@@ -130,6 +131,17 @@ final class CompositionRules {
                 "child B does not run non-causal runs with a left window",
                 b.name().value(),
                 "what the routing policy " + policy.name() + " lowers images to"));
+  }
+
+  private Option<InvalidReason> rightWindow() {
+    return Option.when(
+        policy.lowersWithRightWindow() && !featuresB.has(Feature.RIGHT_WINDOW),
+        () ->
+            reason(
+                ReasonCode.NON_CAUSAL,
+                "child B does not run non-causal runs with two different windows",
+                b.name().value(),
+                "what the routing policy " + policy.name() + " lowers long images to"));
   }
 
   private Option<InvalidReason> lowersItsImages() {

@@ -7,6 +7,7 @@ import bifocal.core.backend.BatchLimits;
 import bifocal.core.backend.Feature;
 import bifocal.core.backend.InvalidReason;
 import bifocal.core.batch.CommonAttentionMetadata;
+import bifocal.core.cache.KvCacheSpec;
 import bifocal.core.layer.AttentionLayerSpec;
 import bifocal.core.layer.ImageMask;
 import bifocal.core.layer.LayerGroup;
@@ -20,14 +21,23 @@ import java.util.Locale;
  *
  * @param carriesImages whether it applies image masks by itself
  * @param lowered whether it may get runs cut out of requests
+ * @param divided whether it may get some of a batch's requests
  */
 record Part<M extends AttentionMetadata>(
-    Child child, AttentionBackend<M> backend, boolean carriesImages, boolean lowered) {
+    Child child,
+    AttentionBackend<M> backend,
+    boolean carriesImages,
+    boolean lowered,
+    boolean divided) {
 
   static <M extends AttentionMetadata> Part<M> of(
       Child child, AttentionBackend<M> backend, RoutingPolicy policy) {
     return new Part<>(
-        child, backend, policy.carriesImages(child), child == Child.B && policy.lowers());
+        child,
+        backend,
+        policy.carriesImages(child),
+        child == Child.B && policy.lowers(),
+        policy.splits());
   }
 
   /** Put before the names of the child's workspace regions. */
@@ -72,6 +82,13 @@ record Part<M extends AttentionMetadata>(
   /** Whether the child reads requests that lie anywhere in the batch. */
   boolean indirect() {
     return backend.capabilities().all().has(Feature.INDIRECT_REQUESTS);
+  }
+
+  /** Bytes of block table rows that may have to be copied together for the child. */
+  long blockTableBytes(BatchLimits limits, KvCacheSpec cache) {
+    return (lowered || divided) && !indirect()
+        ? (long) Integer.BYTES * view(limits).maxRequests() * cache.blocksFor(limits.maxSeqLen())
+        : 0;
   }
 
   /** The child's reason, under the child's name. */

@@ -4,12 +4,9 @@ import bifocal.core.backend.AttentionBackend;
 import bifocal.core.backend.AttentionImpl;
 import bifocal.core.backend.AttentionMetadata;
 import bifocal.core.backend.AttentionMetadataBuilder;
-import bifocal.core.backend.AttentionObserver;
 import bifocal.core.backend.AttentionOutput;
 import bifocal.core.backend.BatchLimits;
-import bifocal.core.backend.HostLaunchContext;
 import bifocal.core.backend.KvInput;
-import bifocal.core.backend.LaunchContext;
 import bifocal.core.backend.StepContext;
 import bifocal.core.batch.CommonAttentionMetadata;
 import bifocal.core.cache.KvCacheDtype;
@@ -52,18 +49,18 @@ final class TestHost<M extends AttentionMetadata> implements AutoCloseable {
   final LayerGroup group;
   final Workspace workspace;
   final KvCacheView cache;
-  final LaunchContext launch;
+  final WatchedLaunch launch;
   final AttentionMetadataBuilder<M> builder;
   final AttentionImpl<M> impl;
   private long step;
 
   TestHost(AttentionBackend<M> backend) {
-    this(backend, GROUP, AttentionObserver.NONE);
+    this(backend, GROUP, new WatchedLaunch());
   }
 
-  TestHost(AttentionBackend<M> backend, LayerGroup group, AttentionObserver observer) {
+  TestHost(AttentionBackend<M> backend, LayerGroup group, WatchedLaunch launch) {
     this.group = group;
-    this.launch = new HostLaunchContext(observer);
+    this.launch = launch;
     var plan = backend.workspace(group, CACHE, LIMITS);
     this.workspace = Workspace.wrap(memory(plan.totalBytes(4)), plan, 4);
     this.cache = KvCacheView.wrap(memory(64 * CACHE.blockBytes()), CACHE);
@@ -88,11 +85,20 @@ final class TestHost<M extends AttentionMetadata> implements AutoCloseable {
   }
 
   Result forward(M metadata, CommonAttentionMetadata batch) {
-    TensorView q = queries(batch);
+    return forward(metadata, batch, queries(batch));
+  }
+
+  Result forward(M metadata, CommonAttentionMetadata batch, TensorView q) {
     impl.writeKv(launch, new KvInput.Dense(q, q), cache, batch.slots());
     Result result = Result.poisoned(batch);
     impl.forward(launch, q, cache, metadata, result.output());
     return result;
+  }
+
+  /** What one backend that knows every mask writes for the batch, all in one run. */
+  static Result alone(LayerGroup group, CommonAttentionMetadata batch) {
+    var backend = new FakeBackend("ALONE", new FakeBackend.Journal());
+    return new TestHost<>(backend, group, new WatchedLaunch()).run(batch);
   }
 
   /** Query rows that tell every row, head and element apart. */
