@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: Apache-2.0
+// Walks one work item: tiles of keys against all rows of the item, a row being one query token and one head of the
+// group. Few rows read the cache directly (decode.h); many rows use register tiles on K and V as they lie in the cache
+// where the types allow, or on a copy in the scratch (expand.h).
+
+#define TILE_TOKENS 512
+#define MOST_ROWS 96 // of a tile of queries, where one token's heads are not already more
+
+// Queries and probabilities are floats or bfloat16.
+enum { IN_FLOAT, IN_BF16 };
+
+struct plan {
+    int group;
+    int head_k;
+    int head_v;
+    int padded_v; // head_v as the kernels see it: a multiple of 16
+    int slots_k;  // of a row of q and of a sub-block of K
+    int arithmetic;
+    int direct;      // register tiles on the cache itself
+    int can_decode;  // few rows may read the cache directly
+    int tile_tokens; // keys of a tile
+    int rows;        // of the scratch
+    // The scratch, by use; the offsets of its parts.
+    int64_t q, o, s, s_stride, maximum, sum, factor, key_first, key_last, k_scales, v_scales, tail, k, v, size;
+};
+
+static int most_tokens(const bifocal_cpu_params *p) { return larger(1, MOST_ROWS / (p->num_q_heads / p->cache.num_kv_heads)); }
+
+static int bf16_arithmetic(const bifocal_cpu_params *p) {
+    const int type = p->cache.dtype;
+    return HAS_DOT && p->q_dtype == BF16 && type != F32 && type != F16;
+}
+
+static int64_t part(int64_t *size, int64_t bytes) {
+    const int64_t at = *size;
+    *size += round_up(bytes, 64);
+    return at;
+}
+
+static struct plan make_plan(const bifocal_cpu_params *p) {
+    struct plan n;
+    const bifocal_cpu_cache *c = &p->cache;
+    n.group = p->num_q_heads / c->num_kv_heads;
+    n.head_k = c->head_size_k;
+    n.head_v = c->head_size_v;
+    n.padded_v = (int)round_up(n.head_v, 16);
+    n.arithmetic = bf16_arithmetic(p) ? IN_BF16 : IN_FLOAT;
+    n.slots_k = n.arithmetic == IN_BF16 ? n.head_k / 2 : n.head_k;
+    n.direct = n.padded_v == n.head_v && c->dtype == (n.arithmetic == IN_BF16 ? BF16 : F32);
+    n.can_decode = n.padded_v == n.head_v;
+    const int widest = larger(n.head_k, n.padded_v);
+    n.tile_tokens = widest <= 128 ? TILE_TOKENS : widest <= 256 ? TILE_TOKENS / 2 : TILE_TOKENS / 4;
+    n.rows = most_tokens(p) * n.group;
+    n.s_stride = n.tile_tokens + 16;
+    n.size = 0;
+    const int64_t rows = n.rows;
+    n.q = part(&n.size, rows * n.head_k * 4);
+    n.o = part(&n.size, rows * n.padded_v * 4);
+    n.s = part(&n.size, rows * n.s_stride * 4);
+    n.maximum = part(&n.size, rows * 4);
+    n.sum = part(&n.size, rows * 4);
+    n.factor = part(&n.size, rows * 4);
+    n.key_first = part(&n.size, rows * 4);
+    n.key_last = part(&n.size, rows * 4);
+    n.k_scales = part(&n.size, n.tile_tokens * 4);
+    n.v_scales = part(&n.size, n.tile_tokens * 4);
+    n.tail = part(&n.size, 16 * (int64_t)n.padded_v * 4);
+    const int64_t copied = n.direct ? 0 : n.tile_tokens;
+    n.k = part(&n.size, copied * n.slots_k * 4);
+    n.v = part(&n.size, copied * n.padded_v * 4);
+    return n;
+}
+
+// One item, or a part of it with few enough query tokens, while it is computed.
+struct work {
+    const bifocal_cpu_params *params;
+    const bifocal_cpu_item *item;
+    const struct plan *plan;
+    char *scratch;
+    int first_token; // of the item's tokens
+    int tokens;
+    int rows;
+    int first_key; // of all rows, multiple of 16
+    int end_key;
+    int masked; // some row does not see all keys of first_key..end_key-1
+    float factor;
+    int transformed;
+    struct transform transform;
+    void *q;
+    float *o, *s, *maximum, *sum, *correction;
+    int32_t *key_first, *key_last; // per token, inclusive; none visible: first > last
+};
+
+static const int32_t *blocks_of(const struct work *w) {
+    return w->params->block_table + (int64_t)w->item->request * w->params->block_table_stride;
+}
+
+static const char *sub_block(const struct work *w, const void *base, int64_t block_stride, int64_t head_stride,
+                             int64_t head_size, int token) {
+    const bifocal_cpu_cache *c = &w->params->cache;
+    const int64_t block = blocks_of(w)[token / c->block_size];
+    return bytes_at(base, block * block_stride + w->item->kv_head * head_stride +
+                              token % c->block_size * head_size * element_bytes(c->dtype));
+}
+
+static const char *sub_block_k(const struct work *w, int token) {
+    const bifocal_cpu_cache *c = &w->params->cache;
+    return sub_block(w, c->k, c->k_block_stride, c->k_head_stride, c->head_size_k, token);
+}
+
+static const char *sub_block_v(const struct work *w, int token) {
+    const bifocal_cpu_cache *c = &w->params->cache;
+    return sub_block(w, c->v, c->v_block_stride, c->v_head_stride, c->head_size_v, token);
+}
+
+static int clip(int64_t x, int64_t low, int64_t high) { return (int)(x < low ? low : x > high ? high : x); }
+
+// Which keys each token sees, and which any of them sees.
+static void find_keys(struct work *w) {
+    const bifocal_cpu_params *p = w->params;
+    const bifocal_cpu_item *it = w->item;
+    const int begin = it->key_begin;
+    const int end = smaller(it->key_end, it->key_len);
+    int first = INT32_MAX;
+    int last = -1;
+    for (int i = 0; i < w->tokens; i++) {
+        const int64_t position = (int64_t)it->position + w->first_token + i;
+        int64_t lo = it->left_window < 0 ? 0 : position - it->left_window;
+        int64_t hi = it->right_window < 0 ? (int64_t)it->key_len - 1 : position + it->right_window;
+        if (p->key_first) {
+            lo = p->key_first[(int64_t)it->query_first + w->first_token + i];
+            hi = p->key_last[(int64_t)it->query_first + w->first_token + i];
+        }
+        w->key_first[i] = clip(lo, begin, INT32_MAX);
+        w->key_last[i] = clip(hi, -1, (int64_t)end - 1);
+        if (w->key_first[i] <= w->key_last[i]) {
+            first = smaller(first, w->key_first[i]);
+            last = larger(last, w->key_last[i]);
+        }
+    }
+    w->first_key = first > last ? 0 : first / 16 * 16;
+    w->end_key = last + 1;
+}
+
+static void pack_queries(struct work *w) {
+    const bifocal_cpu_params *p = w->params;
+    const int n = w->plan->head_k;
+    const int64_t width = (int64_t)w->plan->group * n;
+    for (int i = 0; i < w->tokens; i++) {
+        const int64_t token = (int64_t)w->item->query_first + w->first_token + i;
+        const int64_t at = token * p->q_token_stride + w->item->kv_head * width;
+        const void *from = bytes_at(p->q, at * element_bytes(p->q_dtype));
+        if (w->plan->arithmetic == IN_BF16) {
+            memcpy((uint16_t *)w->q + i * width, from, (size_t)width * 2);
+        } else {
+            to_floats(p->q_dtype, from, width, (float *)w->q + i * width);
+        }
+    }
+}
+
+// Token scales of a tile lie behind the elements of their block. Places behind the last key become 0.
+static void gather_scales(const struct work *w, const void *base, int64_t block_stride, int64_t head_stride, int64_t head_size,
+                          int from, int n, float *to) {
+    const bifocal_cpu_cache *c = &w->params->cache;
+    for (int i = 0; i < n; i += 16) {
+        const int token = from + i;
+        const int64_t block = blocks_of(w)[token / c->block_size];
+        const char *scales = bytes_at(base, block * block_stride + w->item->kv_head * head_stride + c->block_size * head_size +
+                                                token % c->block_size * 4);
+        const int exist = smaller(16, w->item->key_len - token);
+        memcpy(to + i, scales, (size_t)exist * 4);
+        memset(to + i + exist, 0, (size_t)(16 - exist) * 4);
+    }
+}
+
+// Copies a sub-block of V of which only some tokens exist, with zeros for the others.
+static const void *clean_tail(const struct work *w, const void *v, int exist) {
+    const int bytes = element_bytes(w->params->cache.dtype);
+    const int64_t n = w->plan->head_v;
+    char *to = w->scratch + w->plan->tail;
+    const int pairs = pair_width(w->params->cache.dtype);
+    const int whole = exist / pairs * pairs;
+    memcpy(to, v, (size_t)(whole * n * bytes));
+    memset(to + whole * n * bytes, 0, (size_t)((16 - whole) * n * bytes));
+    if (whole < exist) {
+        for (int64_t d = 0; d < n; d++) {
+            const int64_t at = (whole * n + 2 * d) * bytes;
+            memcpy(to + at, bytes_at(v, at), (size_t)bytes);
+        }
+    }
+    return to;
+}
+
+static void softmax_rows(struct work *w, int from, int n, const float *k_scales, const float *v_scales) {
+    const struct plan *plan = w->plan;
+    const int padded = (int)round_up(n, 16);
+    struct transform transform = w->transform;
+    transform.token_scales = k_scales;
+    for (int r = 0; r < w->rows; r++) {
+        const int i = r / plan->group;
+        float *s = w->s + r * plan->s_stride;
+        const int first = larger(w->key_first[i] - from, 0);
+        const int end = smaller(w->key_last[i] + 1 - from, n);
+        if (first >= end) {
+            memset(s, 0, (size_t)padded * (plan->arithmetic == IN_BF16 ? 2 : 4));
+            w->correction[r] = 1;
+            continue;
+        }
+        if (w->transformed) {
+            const float *slopes = w->params->alibi_slopes;
+            transform.slope = slopes ? slopes[w->item->kv_head * plan->group + r % plan->group] : 0;
+            const int64_t position = (int64_t)w->item->position + w->first_token + i;
+            transform_row(&transform, s, first / LANES * LANES, end, (float)(from - position));
+        }
+        if (plan->arithmetic == IN_BF16) {
+            w->correction[r] = softmax_row(1, s, padded, first, end, w->factor, v_scales, w->maximum + r, w->sum + r);
+        } else {
+            w->correction[r] = softmax_row(0, s, padded, first, end, w->factor, v_scales, w->maximum + r, w->sum + r);
+        }
+    }
+}
+
+// Divides by the sums and writes the rows to where the item says.
+static void finish_rows(struct work *w) {
+    const bifocal_cpu_params *p = w->params;
+    const bifocal_cpu_item *it = w->item;
+    const struct plan *plan = w->plan;
+    const bifocal_cpu_cache *c = &p->cache;
+    const float v_scale = c->v_scale && !has_token_scales(c->dtype) ? c->v_scale[(int64_t)it->kv_head * c->scale_stride] : 1;
+    for (int r = 0; r < w->rows; r++) {
+        const int i = w->first_token + r / plan->group;
+        const int head = it->kv_head * plan->group + r % plan->group;
+        float maximum = w->maximum[r];
+        float sum = w->sum[r];
+        float weight = 1;
+        if (p->sinks && it->partial_row < 0) {
+            const float sink = p->sinks[head] * LOG2E;
+            const float highest = sink > maximum ? sink : maximum;
+            if (highest != -INFINITY) {
+                weight = exp2f(maximum - highest);
+                sum = sum * weight + exp2f(sink - highest);
+                maximum = highest;
+            }
+        }
+        const float factor = sum != 0 ? weight / sum * v_scale : 0;
+        const float lse = sum != 0 ? maximum * LN2 + logf(sum) : -INFINITY;
+        const float *o = w->o + (int64_t)r * plan->padded_v;
+        if (it->partial_row >= 0) {
+            const int64_t row = it->partial_row + (int64_t)w->first_token * plan->group + r;
+            from_floats(F32, o, plan->head_v, factor, p->partial_out + row * plan->head_v);
+            p->partial_lse[row] = lse;
+            continue;
+        }
+        const int64_t token = (int64_t)it->query_first + i;
+        const int64_t at = token * p->out_token_stride + (int64_t)head * plan->head_v;
+        from_floats(p->out_dtype, o, plan->head_v, factor, (char *)p->out + at * element_bytes(p->out_dtype));
+        if (p->lse) {
+            p->lse[token * p->lse_token_stride + head] = lse;
+        }
+    }
+}
+
+static void tile_scales(const struct work *w, int from, int n, const float **k_scales, const float **v_scales) {
+    const bifocal_cpu_cache *c = &w->params->cache;
+    *k_scales = *v_scales = 0;
+    if (has_token_scales(c->dtype)) {
+        float *k = (float *)(w->scratch + w->plan->k_scales);
+        float *v = (float *)(w->scratch + w->plan->v_scales);
+        gather_scales(w, c->k, c->k_block_stride, c->k_head_stride, c->head_size_k, from, n, k);
+        gather_scales(w, c->v, c->v_block_stride, c->v_head_stride, c->head_size_v, from, n, v);
+        *k_scales = k;
+        *v_scales = v;
+    }
+}
+
+static void attend_tiles(struct work *w) {
+    const struct plan *plan = w->plan;
+    const int32_t *k[TILE_TOKENS / 16];
+    const int32_t *v[TILE_TOKENS / 16];
+    for (int from = w->first_key; from < w->end_key; from += plan->tile_tokens) {
+        const int n = smaller(plan->tile_tokens, w->end_key - from);
+        const int count = (n + 15) / 16;
+        for (int j = 0; j < count; j++) {
+            const int token = from + j * 16;
+            const void *from_k = sub_block_k(w, token);
+            const void *from_v = sub_block_v(w, token);
+            const int exist = smaller(16, w->item->key_len - token);
+            if (plan->direct) {
+                k[j] = from_k;
+                v[j] = exist < 16 ? clean_tail(w, from_v, exist) : from_v;
+            } else {
+                int32_t *to_k = (int32_t *)(w->scratch + plan->k) + (int64_t)j * plan->slots_k * 16;
+                int32_t *to_v = (int32_t *)(w->scratch + plan->v) +
+                                (int64_t)j * plan->padded_v * (plan->arithmetic == IN_BF16 ? 8 : 16);
+                if (plan->arithmetic == IN_BF16) {
+                    expand_k_bf16(w->params->cache.dtype, from_k, plan->head_k, (uint16_t *)to_k);
+                    expand_v_bf16(w->params->cache.dtype, from_v, plan->head_v, plan->padded_v, exist, (uint16_t *)to_v);
+                } else {
+                    expand_k_float(w->params->cache.dtype, from_k, plan->head_k, (float *)to_k);
+                    expand_v_float(w->params->cache.dtype, from_v, plan->head_v, plan->padded_v, exist, (float *)to_v);
+                }
+                k[j] = to_k;
+                v[j] = to_v;
+            }
+        }
+        const float *k_scales, *v_scales;
+        tile_scales(w, from, n, &k_scales, &v_scales);
+#if HAS_DOT
+        if (plan->arithmetic == IN_BF16) {
+            qk_dot(w->q, plan->slots_k, w->rows, k, count, plan->slots_k, w->s, plan->s_stride);
+            softmax_rows(w, from, n, k_scales, v_scales);
+            pv_dot((const int32_t *)w->s, plan->s_stride, w->rows, v, count, plan->padded_v, w->correction, w->o,
+                   plan->padded_v);
+            continue;
+        }
+#endif
+        qk_float(w->q, plan->slots_k, w->rows, k, count, plan->slots_k, w->s, plan->s_stride);
+        softmax_rows(w, from, n, k_scales, v_scales);
+        pv_float((const int32_t *)w->s, plan->s_stride, w->rows, v, count, plan->padded_v, w->correction, w->o,
+                 plan->padded_v);
+    }
+}
+
+// Pointers of the tile at `from`; columns beyond the last key repeat it and are masked.
+static void decode_pointers(const struct work *w, int from, struct decode_tile *t) {
+    for (int j = 0; j < DECODE_SUB_BLOCKS; j++) {
+        const int token = smaller(from + j * 16, (w->end_key - 1) / 16 * 16);
+        t->k[j] = sub_block_k(w, token);
+        t->v[j] = sub_block_v(w, token);
+    }
+}
+
+static void attend_few(struct work *w) {
+    const struct plan *plan = w->plan;
+    const int type = w->params->cache.dtype;
+#if HAS_DOT
+    const struct decode_functions *f = plan->arithmetic == IN_BF16 ? &decode_dot[type] : &decode_float[type];
+#else
+    const struct decode_functions *f = &decode_float[type];
+#endif
+    const int p_bytes = plan->arithmetic == IN_BF16 ? 2 : 4;
+    const int64_t p_stride = plan->s_stride * 4 / p_bytes;
+    struct decode_tile tiles[2];
+    int now = 0;
+    if (w->first_key < w->end_key) {
+        decode_pointers(w, w->first_key, &tiles[now]);
+    }
+    for (int from = w->first_key; from < w->end_key; from += DECODE_TOKENS, now ^= 1) {
+        struct decode_tile *tile = &tiles[now];
+        struct decode_tile *next = &tiles[now ^ 1];
+        const int n = smaller(DECODE_TOKENS, w->end_key - from);
+        const int count = (n + 15) / 16;
+        if (from + DECODE_TOKENS < w->end_key) {
+            decode_pointers(w, from + DECODE_TOKENS, next);
+        } else {
+            *next = *tile;
+        }
+        const struct decode_tile *ahead = next;
+        for (int r = 0; r < w->rows; r += DECODE_ROWS, ahead = tile) {
+            const int rows = smaller(DECODE_ROWS, w->rows - r);
+            f->qk[rows - 1]((const char *)w->q + (int64_t)r * plan->head_k * p_bytes, plan->head_k, tile, ahead, plan->head_k,
+                            w->s + r * plan->s_stride, plan->s_stride);
+        }
+        const float *k_scales, *v_scales;
+        tile_scales(w, from, n, &k_scales, &v_scales);
+        softmax_rows(w, from, n, k_scales, v_scales);
+        const int last = from + (count - 1) * 16;
+        if (w->item->key_len < last + 16) {
+            tile->v[count - 1] = clean_tail(w, tile->v[count - 1], w->item->key_len - last);
+        }
+        ahead = next;
+        for (int r = 0; r < w->rows; r += DECODE_ROWS, ahead = tile) {
+            const int rows = smaller(DECODE_ROWS, w->rows - r);
+            f->pv[rows - 1](w->s + r * plan->s_stride, p_stride, tile, ahead, count, plan->head_v, w->correction + r,
+                            w->o + (int64_t)r * plan->padded_v, plan->padded_v);
+        }
+    }
+}
+
+static void attend_part(struct work *w) {
+    const struct plan *plan = w->plan;
+    w->rows = w->tokens * plan->group;
+    find_keys(w);
+    for (int r = 0; r < w->rows; r++) {
+        w->maximum[r] = -INFINITY;
+        w->sum[r] = 0;
+    }
+    memset(w->o, 0, (size_t)w->rows * (size_t)plan->padded_v * 4);
+    if (w->first_key < w->end_key) {
+        pack_queries(w);
+        if (plan->can_decode && w->rows <= 2 * DECODE_ROWS) {
+            attend_few(w);
+        } else {
+            attend_tiles(w);
+        }
+    }
+    finish_rows(w);
+}
+
+static void attend(const bifocal_cpu_params *p, const bifocal_cpu_item *items, int64_t count, void *scratch) {
+    const struct plan plan = make_plan(p);
+    const bifocal_cpu_cache *c = &p->cache;
+    char *at = scratch;
+    struct work w = {
+        .params = p,
+        .plan = &plan,
+        .scratch = at,
+        .q = at + plan.q,
+        .o = (float *)(at + plan.o),
+        .s = (float *)(at + plan.s),
+        .maximum = (float *)(at + plan.maximum),
+        .sum = (float *)(at + plan.sum),
+        .correction = (float *)(at + plan.factor),
+        .key_first = (int32_t *)(at + plan.key_first),
+        .key_last = (int32_t *)(at + plan.key_last),
+    };
+    for (int64_t n = 0; n < count; n++) {
+        w.item = items + n;
+        const float k_scale = c->k_scale && !has_token_scales(c->dtype) ? c->k_scale[(int64_t)w.item->kv_head * c->scale_stride] : 1;
+        const float scale = p->scale * k_scale;
+        w.transformed = p->softcap != 0 || p->alibi_slopes || has_token_scales(c->dtype) || !(scale > 0);
+        w.transform = (struct transform){.scale = scale, .softcap = p->softcap};
+        w.factor = w.transformed ? LOG2E : scale * LOG2E;
+        const int step = most_tokens(p);
+        for (int i = 0; i < w.item->query_count; i += step) {
+            w.first_token = i;
+            w.tokens = smaller(step, w.item->query_count - i);
+            attend_part(&w);
+        }
+    }
+}

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// The two products for few rows, straight from a cache of any type. Memory sets the pace: each line of K or V is read
+// once, and beside it the line at the same place of the next tile is asked for.
+//
+// Pair types without a dot instruction keep the cache's order: a vector holds LANES/2 tokens (K) or dimensions (V), each
+// twice, for the even and the odd member of the pair; it meets two neighbouring values of q or p, and the two sums
+// of each pair are joined at the end.
+
+INLINE int uses_dot(const int type, const int dot) { return dot && type != F32; }
+
+#if HAS_DOT
+// 32 elements as bfloat16, in their order. Exact for every type that is one byte wide.
+INLINE __m512i load_bf16_pairs(const int type, const void *base, int64_t i) {
+    switch (type) {
+    case BF16: return _mm512_loadu_si512((const uint16_t *)base + i);
+    case E4M3:
+    case E4M3_PTH: {
+        const __m512i x = _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)((const uint8_t *)base + i)));
+        const __m512i magnitude = _mm512_and_si512(_mm512_slli_epi16(x, 4), _mm512_set1_epi16(0x07F0));
+        // m * 2^-9 for the eight subnormals
+        const __m512i table = _mm512_castsi128_si512(_mm_setr_epi16(0, 0x3B00, 0x3B80, 0x3BC0, 0x3C00, 0x3C20, 0x3C40, 0x3C60));
+        const __mmask32 small = _mm512_cmplt_epu16_mask(magnitude, _mm512_set1_epi16(0x80));
+        const __mmask32 nan = _mm512_cmpeq_epi16_mask(magnitude, _mm512_set1_epi16(0x7F0));
+        __m512i y = _mm512_add_epi16(magnitude, _mm512_set1_epi16(0x3C00));
+        y = _mm512_mask_permutexvar_epi16(y, small, x, table);
+        y = _mm512_mask_mov_epi16(y, nan, _mm512_set1_epi16(0x7FC0));
+        return _mm512_ternarylogic_epi32(y, x, _mm512_set1_epi16((short)0x8000), 0xF8); // y | (x & sign)
+    }
+    case E5M2: {
+        const __m512i x = _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)((const uint8_t *)base + i)));
+        const __m512i magnitude = _mm512_and_si512(_mm512_slli_epi16(x, 5), _mm512_set1_epi16(0x0FE0));
+        // m * 2^-16 for the four subnormals
+        const __m512i table = _mm512_castsi128_si512(_mm_setr_epi16(0, 0x3780, 0x3800, 0x3840, 0, 0, 0, 0));
+        const __mmask32 small = _mm512_cmplt_epu16_mask(magnitude, _mm512_set1_epi16(0x80));
+        const __mmask32 large = _mm512_cmpge_epu16_mask(magnitude, _mm512_set1_epi16(0x0F80));
+        __m512i y = _mm512_add_epi16(magnitude, _mm512_set1_epi16(0x3800));
+        y = _mm512_mask_permutexvar_epi16(y, small, x, table);
+        y = _mm512_or_si512(y, _mm512_maskz_set1_epi16(large, 0x7F80)); // inf and NaN
+        return _mm512_ternarylogic_epi32(y, x, _mm512_set1_epi16((short)0x8000), 0xF8);
+    }
+    default: {
+        const __m256i x = _mm256_loadu_si256((const __m256i *)((const uint8_t *)base + i));
+        const __m512 lo = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm256_castsi256_si128(x)));
+        const __m512 hi = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm256_extracti128_si256(x, 1)));
+        return (__m512i)_mm512_cvtne2ps_pbh(hi, lo);
+    }
+    }
+}
+#endif
+
+INLINE void prefetch(const void *p) { __builtin_prefetch(p, 0, 3); }
+
+#define DECODE_TOKENS 64
+#define DECODE_SUB_BLOCKS (DECODE_TOKENS / 16)
+
+// s[R][C * 16] = q[R][head size] . k. q: floats, or bfloat16 with dot.
+INLINE void decode_qk_tile(const int type, const int dot, const int R, const int C, const void *q, int64_t q_stride,
+                           const void *const *k, const void *const *next, int head_size, float *s, int64_t s_stride) {
+    const int d_step = pair_width(type);
+    const int step = 16 * d_step; // elements of a sub-block that one step of the loop reads
+    const int bytes = element_bytes(type);
+    const int per = uses_dot(type, dot) || type == F32 ? VECTORS : 2 * VECTORS;
+    vf sum[8][DECODE_ACCUMULATORS];
+    const char *base[DECODE_SUB_BLOCKS];
+    const char *ahead[DECODE_SUB_BLOCKS];
+    UNROLL for (int c = 0; c < C; c++) {
+        base[c] = k[c];
+        ahead[c] = next[c];
+    }
+    UNROLL for (int r = 0; r < R; r++) {
+        UNROLL for (int c = 0; c < C * per; c++) {
+            sum[r][c] = vf_zero();
+        }
+    }
+    for (int d = 0; d < head_size; d += d_step) {
+        UNROLL for (int c = 0; c < C; c++) {
+            if (step * bytes == 64 || d % 4 == 0) {
+                prefetch(ahead[c] + d / d_step * (step * bytes));
+            }
+        }
+        UNROLL for (int c = 0; c < C; c++) {
+#if HAS_DOT
+            if (uses_dot(type, dot)) {
+                const __m512i b = load_bf16_pairs(type, base[c], (int64_t)d * 16);
+                UNROLL for (int r = 0; r < R; r++) {
+                    sum[r][c] = vf_dot(sum[r][c], (const uint16_t *)q + r * q_stride + d, b);
+                }
+                continue;
+            }
+#endif
+            UNROLL for (int i = 0; i < per; i++) {
+                const vf b = load_as(type, base[c], (int64_t)d * 16 + i * LANES);
+                UNROLL for (int r = 0; r < R; r++) {
+                    const float *a = (const float *)q + r * q_stride + d;
+                    sum[r][c * per + i] = vf_fma(type == F32 ? vf_set(*a) : vf_pair(a), b, sum[r][c * per + i]);
+                }
+            }
+        }
+    }
+    UNROLL for (int r = 0; r < R; r++) {
+        UNROLL for (int c = 0; c < C * VECTORS; c++) {
+            vf x = sum[r][c];
+            if (per != VECTORS) {
+                vf even, odd;
+                vf_deinterleave(sum[r][2 * c], sum[r][2 * c + 1], &even, &odd);
+                x = vf_add(even, odd);
+            }
+            vf_store(s + r * s_stride + c * LANES, x);
+        }
+    }
+}
+
+// o[R][C * LANES] = o * factor + p . v over the sub-blocks of a tile. p: floats, or bfloat16 with dot.
+INLINE void decode_pv_tile(const int type, const int dot, const int R, const int C, const void *p, int64_t p_stride,
+                           const void *const *v, const void *const *next, int count, int64_t column, int64_t head_size,
+                           const float *factor, float *o, int64_t o_stride) {
+    const int t_step = pair_width(type);
+    const int bytes = element_bytes(type);
+    const int per = uses_dot(type, dot) || type == F32 ? 1 : 2;
+    vf sum[8][DECODE_ACCUMULATORS];
+    UNROLL for (int r = 0; r < R; r++) {
+        UNROLL for (int c = 0; c < C * per; c++) {
+            sum[r][c] = vf_zero();
+        }
+    }
+    for (int j = 0; j < count; j++) {
+        for (int t = 0; t < 16; t += t_step) {
+            const int64_t first = t * head_size + column * t_step;
+            UNROLL for (int line = 0; line < C * LANES * t_step * bytes; line += 64) {
+                prefetch((const char *)next[j] + first * bytes + line);
+            }
+            UNROLL for (int c = 0; c < C; c++) {
+#if HAS_DOT
+                if (uses_dot(type, dot)) {
+                    const __m512i b = load_bf16_pairs(type, v[j], first + c * 32);
+                    UNROLL for (int r = 0; r < R; r++) {
+                        sum[r][c] = vf_dot(sum[r][c], (const uint16_t *)p + r * p_stride + j * 16 + t, b);
+                    }
+                    continue;
+                }
+#endif
+                UNROLL for (int i = 0; i < per; i++) {
+                    const vf b = load_as(type, v[j], first + (c * per + i) * LANES);
+                    UNROLL for (int r = 0; r < R; r++) {
+                        const float *a = (const float *)p + r * p_stride + j * 16 + t;
+                        sum[r][c * per + i] = vf_fma(type == F32 ? vf_set(*a) : vf_pair(a), b, sum[r][c * per + i]);
+                    }
+                }
+            }
+        }
+    }
+    UNROLL for (int r = 0; r < R; r++) {
+        UNROLL for (int c = 0; c < C; c++) {
+            vf x = sum[r][c];
+            if (per == 2) {
+                vf even, odd;
+                vf_deinterleave(sum[r][2 * c], sum[r][2 * c + 1], &even, &odd);
+                x = vf_add(even, odd);
+            }
+            float *to = o + r * o_stride + c * LANES;
+            vf_store(to, vf_fma(vf_load(to), vf_set(factor[r]), x));
+        }
+    }
+}
+
+// Widest C in {4, 2, 1} that keeps R rows of `per` vectors in registers.
+#define WIDTH(R, PER)                                                                                                  \
+    ((R) * (PER) * 4 <= DECODE_ACCUMULATORS ? 4 : (R) * (PER) * 2 <= DECODE_ACCUMULATORS ? 2 : 1)
+
+struct decode_tile {
+    const void *k[DECODE_SUB_BLOCKS];
+    const void *v[DECODE_SUB_BLOCKS];
+};
+
+INLINE void decode_qk_rows(const int type, const int dot, const int R, const void *q, int64_t q_stride,
+                           const struct decode_tile *tile, const struct decode_tile *next, int head_size, float *s,
+                           int64_t s_stride) {
+    const int C = WIDTH(R, (uses_dot(type, dot) || type == F32 ? 1 : 2) * VECTORS);
+    for (int j = 0; j < DECODE_SUB_BLOCKS; j += C) {
+        decode_qk_tile(type, dot, R, C, q, q_stride, tile->k + j, next->k + j, head_size, s + j * 16, s_stride);
+    }
+}
+
+INLINE void decode_pv_rows(const int type, const int dot, const int R, const void *p, int64_t p_stride,
+                           const struct decode_tile *tile, const struct decode_tile *next, int count, int head_size,
+                           const float *factor, float *o, int64_t o_stride) {
+    const int C = WIDTH(R, uses_dot(type, dot) || type == F32 ? 1 : 2);
+    int64_t column = 0;
+    for (; column + C * LANES <= head_size; column += C * LANES) {
+        decode_pv_tile(type, dot, R, C, p, p_stride, tile->v, next->v, count, column, head_size, factor, o + column,
+                       o_stride);
+    }
+    for (; column < head_size; column += LANES) {
+        decode_pv_tile(type, dot, R, 1, p, p_stride, tile->v, next->v, count, column, head_size, factor, o + column,
+                       o_stride);
+    }
+}
+
+// Functions for 1..DECODE_ROWS rows of one cache type.
+typedef void decode_qk_function(const void *q, int64_t q_stride, const struct decode_tile *, const struct decode_tile *next,
+                                int head_size, float *s, int64_t s_stride);
+typedef void decode_pv_function(const void *p, int64_t p_stride, const struct decode_tile *, const struct decode_tile *next,
+                                int count, int head_size, const float *factor, float *o, int64_t o_stride);
+
+#define DEFINE_DECODE_R(NAME, TYPE, DOT, R)                                                                            \
+    static void decode_qk_##NAME##_##R(const void *q, int64_t qs, const struct decode_tile *t,                         \
+                                       const struct decode_tile *n, int d, float *s, int64_t ss) {                     \
+        decode_qk_rows(TYPE, DOT, R, q, qs, t, n, d, s, ss);                                                           \
+    }                                                                                                                  \
+    static void decode_pv_##NAME##_##R(const void *p, int64_t ps, const struct decode_tile *t,                         \
+                                       const struct decode_tile *n, int count, int d, const float *f, float *o,        \
+                                       int64_t os) {                                                                   \
+        decode_pv_rows(TYPE, DOT, R, p, ps, t, n, count, d, f, o, os);                                                 \
+    }
+
+#if LANES == 16
+#define DECODE_ROWS 8
+#define EACH_ROW_COUNT(X, ...)                                                                                         \
+    X(__VA_ARGS__, 1) X(__VA_ARGS__, 2) X(__VA_ARGS__, 3) X(__VA_ARGS__, 4)                                            \
+    X(__VA_ARGS__, 5) X(__VA_ARGS__, 6) X(__VA_ARGS__, 7) X(__VA_ARGS__, 8)
+#define DECODE_TABLE(NAME, PRODUCT)                                                                                    \
+    {                                                                                                                  \
+        decode_##PRODUCT##_##NAME##_1, decode_##PRODUCT##_##NAME##_2, decode_##PRODUCT##_##NAME##_3,                   \
+            decode_##PRODUCT##_##NAME##_4, decode_##PRODUCT##_##NAME##_5, decode_##PRODUCT##_##NAME##_6,               \
+            decode_##PRODUCT##_##NAME##_7, decode_##PRODUCT##_##NAME##_8                                               \
+    }
+#else
+#define DECODE_ROWS 3
+#define EACH_ROW_COUNT(X, ...) X(__VA_ARGS__, 1) X(__VA_ARGS__, 2) X(__VA_ARGS__, 3)
+#define DECODE_TABLE(NAME, PRODUCT)                                                                                    \
+    { decode_##PRODUCT##_##NAME##_1, decode_##PRODUCT##_##NAME##_2, decode_##PRODUCT##_##NAME##_3 }
+#endif
+
+EACH_ROW_COUNT(DEFINE_DECODE_R, f32, F32, 0)
+EACH_ROW_COUNT(DEFINE_DECODE_R, f16, F16, 0)
+EACH_ROW_COUNT(DEFINE_DECODE_R, bf16, BF16, 0)
+EACH_ROW_COUNT(DEFINE_DECODE_R, e4m3, E4M3, 0)
+EACH_ROW_COUNT(DEFINE_DECODE_R, e5m2, E5M2, 0)
+EACH_ROW_COUNT(DEFINE_DECODE_R, i8, I8, 0)
+#if HAS_DOT
+EACH_ROW_COUNT(DEFINE_DECODE_R, bf16_dot, BF16, 1)
+EACH_ROW_COUNT(DEFINE_DECODE_R, e4m3_dot, E4M3, 1)
+EACH_ROW_COUNT(DEFINE_DECODE_R, e5m2_dot, E5M2, 1)
+EACH_ROW_COUNT(DEFINE_DECODE_R, i8_dot, I8, 1)
+#endif
+
+struct decode_functions {
+    decode_qk_function *qk[DECODE_ROWS];
+    decode_pv_function *pv[DECODE_ROWS];
+};
+
+#define DECODE_FUNCTIONS(NAME) {DECODE_TABLE(NAME, qk), DECODE_TABLE(NAME, pv)}
+
+// By cache type.
+static const struct decode_functions decode_float[] = {
+    DECODE_FUNCTIONS(f32),  DECODE_FUNCTIONS(f16), DECODE_FUNCTIONS(bf16), DECODE_FUNCTIONS(e4m3),
+    DECODE_FUNCTIONS(e5m2), DECODE_FUNCTIONS(i8),  DECODE_FUNCTIONS(e4m3),
+};
+#if HAS_DOT
+static const struct decode_functions decode_dot[] = {
+    DECODE_FUNCTIONS(f32),      DECODE_FUNCTIONS(f16),    DECODE_FUNCTIONS(bf16_dot), DECODE_FUNCTIONS(e4m3_dot),
+    DECODE_FUNCTIONS(e5m2_dot), DECODE_FUNCTIONS(i8_dot), DECODE_FUNCTIONS(e4m3_dot),
+};
+#endif

@@ -1,0 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
+#define ISA avx512f
+#include "vector_avx512.h"
+#include "kernels_body.h"

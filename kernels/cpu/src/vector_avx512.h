@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sixteen floats at a time: AVX-512 F, BW, DQ and VL.
+#include <immintrin.h>
+
+#include "scalar.h"
+
+#define LANES 16
+#define TILE_ROWS 6       // rows of a register tile
+#define TILE_SUB_BLOCKS 4 // 16-token columns of a register tile
+#define PANEL_VECTORS 4   // vectors of head dimensions of a register tile of P times V
+#define DECODE_ACCUMULATORS 24
+
+typedef __m512 vf;
+
+INLINE vf vf_load(const float *p) { return _mm512_loadu_ps(p); }
+INLINE void vf_store(float *p, vf x) { _mm512_storeu_ps(p, x); }
+INLINE vf vf_set(float x) { return _mm512_set1_ps(x); }
+INLINE vf vf_zero(void) { return _mm512_setzero_ps(); }
+// p[0], p[1], p[0], p[1], ...
+INLINE vf vf_pair(const float *p) { return _mm512_castpd_ps(_mm512_set1_pd(*(const double_unaligned *)p)); }
+INLINE vf vf_add(vf a, vf b) { return _mm512_add_ps(a, b); }
+INLINE vf vf_sub(vf a, vf b) { return _mm512_sub_ps(a, b); }
+INLINE vf vf_mul(vf a, vf b) { return _mm512_mul_ps(a, b); }
+INLINE vf vf_div(vf a, vf b) { return _mm512_div_ps(a, b); }
+INLINE vf vf_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
+INLINE vf vf_max(vf a, vf b) { return _mm512_max_ps(a, b); }
+INLINE vf vf_min(vf a, vf b) { return _mm512_min_ps(a, b); }
+INLINE vf vf_abs(vf a) { return _mm512_abs_ps(a); }
+INLINE vf vf_iota(void) { return _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15); }
+INLINE float vf_reduce_max(vf a) { return _mm512_reduce_max_ps(a); }
+INLINE float vf_reduce_add(vf a) { return _mm512_reduce_add_ps(a); }
+// a where |x| < limit, b elsewhere
+INLINE vf vf_where_below(vf x, float limit, vf a, vf b) {
+    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(_mm512_abs_ps(x), _mm512_set1_ps(limit), _CMP_LT_OQ), b, a);
+}
+// magnitude of a, sign of s
+INLINE vf vf_copysign(vf a, vf s) {
+    return _mm512_castsi512_ps(
+        _mm512_ternarylogic_epi32(_mm512_set1_epi32((int)0x80000000), _mm512_castps_si512(s), _mm512_castps_si512(a), 0xCA));
+}
+// lanes 0..n-1 of a, the others of b
+INLINE vf vf_first(int n, vf a, vf b) { return _mm512_mask_blend_ps((__mmask16)((1u << n) - 1u), b, a); }
+// the 32 values of (a, b) alternate: even places to *even, odd places to *odd
+INLINE void vf_deinterleave(vf a, vf b, vf *even, vf *odd) {
+    const __m512i e = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    const __m512i o = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+    *even = _mm512_permutex2var_ps(a, e, b);
+    *odd = _mm512_permutex2var_ps(a, o, b);
+}
+
+// 2^x for x <= 0 or a little above; 0 far below. Relative error below 2e-7.
+INLINE vf vf_exp2(vf x) {
+    // The clamp keeps the fraction of -inf a number; 2^-1e4 is 0 all the same. NaN stays (second operand).
+    x = _mm512_max_ps(_mm512_set1_ps(-1e4f), x);
+    const vf n = _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    const vf f = _mm512_sub_ps(x, n);
+    vf p = _mm512_set1_ps(EXP2_6);
+    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(EXP2_5));
+    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(EXP2_4));
+    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(EXP2_3));
+    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(EXP2_2));
+    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(EXP2_1));
+    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(1.0f));
+    return _mm512_scalef_ps(p, n);
+}
+
+// The same within 1.1e-04: enough where the result becomes a bfloat16.
+INLINE vf vf_exp2_coarse(vf x) {
+    x = _mm512_max_ps(_mm512_set1_ps(-1e4f), x);
+    const vf f = _mm512_reduce_ps(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+    vf p = _mm512_set1_ps(EXP2_COARSE_3);
+    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(EXP2_COARSE_2));
+    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(EXP2_COARSE_1));
+    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(EXP2_COARSE_0));
+    return _mm512_scalef_ps(p, x);
+}
+
+INLINE vf vf_load_f16(const uint16_t *p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p)); }
+INLINE vf vf_load_bf16(const uint16_t *p) {
+    const __m512i x = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(x, 16));
+}
+INLINE vf vf_load_e4m3(const uint8_t *p) {
+    // The bits of the magnitude, moved to a half's place, are the value times 2^-8. 0x7f is no number.
+    const __m256i x = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p));
+    const __m256i half = _mm256_and_si256(_mm256_slli_epi16(x, 7), _mm256_set1_epi16((short)0xBFFF));
+    const __mmask16 nan = _mm256_cmpeq_epi16_mask(_mm256_and_si256(x, _mm256_set1_epi16(0x7F)), _mm256_set1_epi16(0x7F));
+    const __m256i safe = _mm256_mask_mov_epi16(half, nan, _mm256_set1_epi16(0x7E00));
+    return _mm512_mul_ps(_mm512_cvtph_ps(safe), _mm512_set1_ps(256.0f));
+}
+INLINE vf vf_load_e5m2(const uint8_t *p) {
+    const __m256i x = _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)p));
+    return _mm512_cvtph_ps(_mm256_slli_epi16(x, 8));
+}
+INLINE vf vf_load_i8(const uint8_t *p) {
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p)));
+}
+
+INLINE void vf_store_f16(uint16_t *p, vf x) {
+    _mm256_storeu_si256((__m256i *)p, _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+INLINE void vf_store_bf16(uint16_t *p, vf x) {
+#ifdef __AVX512BF16__
+    // The instruction flushes subnormal inputs; no bound here is near them.
+    _mm256_storeu_si256((__m256i *)p, (__m256i)_mm512_cvtneps_pbh(x));
+#else
+    const __m512i b = _mm512_castps_si512(x);
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(b, 16), _mm512_set1_epi32(1));
+    const __m512i r = _mm512_srli_epi32(_mm512_add_epi32(b, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7FFF))), 16);
+    const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+    _mm256_storeu_si256((__m256i *)p, _mm512_cvtepi32_epi16(_mm512_mask_mov_epi32(r, nan, _mm512_set1_epi32(0x7FC0))));
+#endif
+}
+
+#ifdef __AVX512BF16__
+// a.b of neighbouring pairs of bfloat16 added to the sixteen sums of c
+INLINE vf vf_dot(vf c, const void *pair, __m512i b) {
+    return _mm512_dpbf16_ps(c, (__m512bh)_mm512_set1_epi32(*(const int32_unaligned *)pair), (__m512bh)b);
+}
+#endif
