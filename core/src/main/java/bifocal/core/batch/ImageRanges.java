@@ -25,8 +25,17 @@ public final class ImageRanges {
    *
    * @param byRequest for each request first and last position of each image, one after the other
    * @param live requests to read; what lies beyond is never looked at
+   * @throws BifocalException {@code MALFORMED_INPUT} for half a range, {@code SHAPE_MISMATCH} for
+   *     fewer entries than live requests, {@code NEGATIVE}
    */
   public static ImageRanges of(int[][] byRequest, int live) {
+    if (live < 0 || byRequest.length < live) {
+      throw BifocalException.of(
+          live < 0 ? ErrorCode.NEGATIVE : ErrorCode.SHAPE_MISMATCH,
+          "image bounds of " + live + " live requests",
+          byRequest.length,
+          "one entry for each");
+    }
     int[] offsets = new int[live + 1];
     for (int request = 0; request < live; request++) {
       if (byRequest[request].length % 2 != 0) {

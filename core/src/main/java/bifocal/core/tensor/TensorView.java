@@ -117,14 +117,19 @@ public final class TensorView {
 
   /** Rows {@code from} until {@code to} of the first dimension, over the same memory. */
   public TensorView rows(long from, long to) {
+    if (shape.length == 0) {
+      throw BifocalException.of(
+          ErrorCode.SHAPE_MISMATCH, "rows of a tensor", this, "at least one dimension");
+    }
     if (from < 0 || to < from || to > shape[0]) {
       throw BifocalException.of(
           ErrorCode.SHAPE_MISMATCH, "rows of a tensor", from + ".." + to, "within 0.." + shape[0]);
     }
     long[] part = shape.clone();
     part[0] = to - from;
-    return new TensorView(
-        data.asSlice(from * strides[0] * dtype.bytes()), part, strides, dtype, device);
+    // No rows, or rows of nothing, may begin behind the memory.
+    long start = neededBytes(part, strides, dtype) == 0 ? 0 : from * strides[0] * dtype.bytes();
+    return new TensorView(data.asSlice(start), part, strides, dtype, device);
   }
 
   /**
@@ -170,6 +175,7 @@ public final class TensorView {
 
   private static long neededBytes(long[] shape, long[] strides, DType dtype) {
     long last = 0;
+    long elements = 1;
     boolean empty = false;
     try {
       for (int i = 0; i < shape.length; i++) {
@@ -181,6 +187,7 @@ public final class TensorView {
               "not negative");
         }
         empty |= shape[i] == 0;
+        elements = Math.multiplyExact(elements, Math.max(shape[i], 1));
         last = Math.addExact(last, Math.multiplyExact(Math.max(shape[i] - 1, 0), strides[i]));
       }
       return empty ? 0 : Math.multiplyExact(Math.addExact(last, 1), (long) dtype.bytes());
