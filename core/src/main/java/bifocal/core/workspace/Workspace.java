@@ -23,6 +23,8 @@ public final class Workspace implements AutoCloseable {
   private final BitSet dirty = new BitSet();
   private final int stepsInFlight;
   private boolean closed;
+  private boolean bound;
+  private long boundStream;
 
   /** How zeroes are written on the device that owns the memory. */
   @FunctionalInterface
@@ -58,6 +60,10 @@ public final class Workspace implements AutoCloseable {
    */
   public static Workspace wrap(
       MemorySegment memory, WorkspacePlan plan, int stepsInFlight, Zeroing zeroing) {
+    if (stepsInFlight < 1) {
+      throw BifocalException.of(
+          ErrorCode.INVALID_PARAMETER, "steps in flight", stepsInFlight, "at least 1");
+    }
     long needed = plan.totalBytes(stepsInFlight);
     if (memory.byteSize() < needed) {
       throw BifocalException.of(
@@ -98,6 +104,30 @@ public final class Workspace implements AutoCloseable {
             + plan.scratchBytes()
             + Math.multiplyExact(plan.stepBytes(), (long) slot);
     return new Step(slot, memory.asSlice(start, plan.stepBytes()));
+  }
+
+  /**
+   * Opens a step of one stream or queue. The first such call binds the workspace: two streams would
+   * write its regions at the same time.
+   *
+   * @param stream native handle, 0 on the host
+   * @throws BifocalException {@code WRONG_STREAM} for another stream than the first one's, {@code
+   *     CLOSED} or {@code TOO_MANY_STEPS}
+   */
+  public Step openStep(long stream) {
+    requireOpen();
+    if (bound && stream != boundStream) {
+      throw BifocalException.of(
+              ErrorCode.WRONG_STREAM,
+              "stream of a workspace",
+              "0x" + Long.toHexString(stream),
+              "0x" + Long.toHexString(boundStream))
+          .withRemedy("give each stream a workspace of its own");
+    }
+    Step step = openStep();
+    bound = true;
+    boundStream = stream;
+    return step;
   }
 
   /** Stops handing out memory; closing twice is harmless. */
@@ -183,12 +213,19 @@ public final class Workspace implements AutoCloseable {
     @Override
     public MemorySegment lease(long bytes, long alignment) {
       requireStep();
+      if (Long.bitCount(alignment) != 1 || alignment < 1 || alignment > WorkspacePlan.ALIGNMENT) {
+        throw BifocalException.of(
+            ErrorCode.INVALID_PARAMETER,
+            "alignment of leased memory",
+            alignment,
+            "a power of two of at most " + WorkspacePlan.ALIGNMENT);
+      }
       long start = Math.multiplyExact(Math.ceilDiv(used, alignment), alignment);
       if (bytes < 0 || bytes > leased.byteSize() - start) {
         throw BifocalException.of(
             ErrorCode.WORKSPACE_TOO_SMALL,
             "memory leased by one step",
-            (start + bytes) + " bytes",
+            bytes + " bytes behind " + start,
             "at most the planned " + leased.byteSize());
       }
       used = start + bytes;

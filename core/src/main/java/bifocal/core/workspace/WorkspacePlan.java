@@ -39,8 +39,24 @@ public record WorkspacePlan(Seq<Placed> zeroed, Seq<Placed> scratch, long stepBy
     }
   }
 
-  /** Places regions one after another. */
+  /**
+   * Places regions one after another.
+   *
+   * @throws BifocalException {@code INVALID_PARAMETER} for two regions of one name, {@code
+   *     NEGATIVE}
+   */
   public static WorkspacePlan of(long stepBytes, WorkspaceRegion... regions) {
+    if (stepBytes < 0) {
+      throw BifocalException.of(ErrorCode.NEGATIVE, "bytes of a step", stepBytes, "at least 0");
+    }
+    Seq<String> names = Vector.of(regions).map(WorkspaceRegion::name);
+    if (names.distinct().size() != regions.length) {
+      throw BifocalException.of(
+          ErrorCode.INVALID_PARAMETER,
+          "regions of a workspace",
+          names.mkString(", "),
+          "each named once");
+    }
     Seq<Placed> zeroed = Vector.empty();
     Seq<Placed> scratch = Vector.empty();
     for (WorkspaceRegion region : regions) {
@@ -111,7 +127,10 @@ public record WorkspacePlan(Seq<Placed> zeroed, Seq<Placed> scratch, long stepBy
   }
 
   static long align(long bytes) {
-    return Math.multiplyExact(Math.ceilDiv(bytes, ALIGNMENT), ALIGNMENT);
+    if (bytes > Long.MAX_VALUE - ALIGNMENT) {
+      throw BifocalException.of(ErrorCode.OVERFLOW, "size of a workspace region", bytes, "64 bits");
+    }
+    return Math.ceilDiv(bytes, ALIGNMENT) * ALIGNMENT;
   }
 
   private static long end(Seq<Placed> placed) {
