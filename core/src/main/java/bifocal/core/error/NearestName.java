@@ -8,22 +8,29 @@ public final class NearestName {
   /** Longer names are compared by their beginning. */
   private static final int LONGEST = 64;
 
+  /** Who types part of a name leaves letters out, so that costs least. */
+  private static final int LEFT_OUT = 1;
+
+  private static final int SWAPPED = 1;
+  private static final int TOO_MANY = 2;
+  private static final int REPLACED = 3;
+
   private NearestName() {}
 
   /**
-   * The known name with the fewest edits (a letter added, left out, replaced, or two neighbours
-   * swapped) from the given one, in any letter case; of equally near ones the first.
+   * The known name that takes the least editing from the given one, in any letter case: letters
+   * left out, too many, replaced, and neighbours swapped. Of equally near ones the first.
    *
    * @return absent when no name is known
    */
   public static Option<String> of(String given, Iterable<String> known) {
     String wanted = folded(given);
     Option<String> nearest = Option.none();
-    int fewest = Integer.MAX_VALUE;
+    int least = Integer.MAX_VALUE;
     for (String name : known) {
-      int edits = edits(wanted, folded(name));
-      if (edits < fewest) {
-        fewest = edits;
+      int cost = cost(wanted, folded(name));
+      if (cost < least) {
+        least = cost;
         nearest = Option.some(name);
       }
     }
@@ -40,22 +47,27 @@ public final class NearestName {
     return lower.substring(0, Math.min(lower.length(), LONGEST));
   }
 
-  private static int edits(String a, String b) {
-    int[][] edits = new int[a.length() + 1][b.length() + 1];
-    for (int i = 0; i <= a.length(); i++) {
-      for (int j = 0; j <= b.length(); j++) {
-        edits[i][j] = i == 0 || j == 0 ? i + j : fewest(edits, a, b, i, j);
+  private static int cost(String given, String known) {
+    int[][] cost = new int[given.length() + 1][known.length() + 1];
+    for (int i = 0; i <= given.length(); i++) {
+      for (int j = 0; j <= known.length(); j++) {
+        cost[i][j] =
+            i == 0 || j == 0 ? TOO_MANY * i + LEFT_OUT * j : least(cost, given, known, i, j);
       }
     }
-    return edits[a.length()][b.length()];
+    return cost[given.length()][known.length()];
   }
 
-  private static int fewest(int[][] edits, String a, String b, int i, int j) {
-    boolean same = a.charAt(i - 1) == b.charAt(j - 1);
-    int fewest = edits[i - 1][j - 1] + (same ? 0 : 1);
-    fewest = Math.min(fewest, 1 + Math.min(edits[i - 1][j], edits[i][j - 1]));
+  private static int least(int[][] cost, String given, String known, int i, int j) {
+    boolean same = given.charAt(i - 1) == known.charAt(j - 1);
+    int least = cost[i - 1][j - 1] + (same ? 0 : REPLACED);
+    least = Math.min(least, cost[i - 1][j] + TOO_MANY);
+    least = Math.min(least, cost[i][j - 1] + LEFT_OUT);
     boolean swapped =
-        i > 1 && j > 1 && a.charAt(i - 1) == b.charAt(j - 2) && a.charAt(i - 2) == b.charAt(j - 1);
-    return swapped ? Math.min(fewest, 1 + edits[i - 2][j - 2]) : fewest;
+        i > 1
+            && j > 1
+            && given.charAt(i - 1) == known.charAt(j - 2)
+            && given.charAt(i - 2) == known.charAt(j - 1);
+    return swapped ? Math.min(least, cost[i - 2][j - 2] + SWAPPED) : least;
   }
 }

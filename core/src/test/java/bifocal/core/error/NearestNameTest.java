@@ -9,13 +9,25 @@ class NearestNameTest {
   private static final List<String> KEYS = List.of("query_len", "seq_len", "images");
 
   @Test
-  void aLetterLeftOutIsOneEdit() {
+  void aLetterLeftOutIsForgiven() {
     assertThat(NearestName.of("qery_len", KEYS)).containsExactly("query_len");
   }
 
   @Test
-  void swappedNeighboursAreOneEdit() {
+  void swappedNeighboursAreForgiven() {
     assertThat(NearestName.of("ab", List.of("xyb", "ba", "xy"))).containsExactly("ba");
+  }
+
+  @Test
+  void aPartOfANameFindsIt() {
+    assertThat(NearestName.of("windw", List.of("mask", "sliding_window")))
+        .containsExactly("sliding_window");
+  }
+
+  @Test
+  void lettersTooManyAndReplacedAreForgiven() {
+    assertThat(NearestName.of("query_length", KEYS)).containsExactly("query_len");
+    assertThat(NearestName.of("imates", KEYS)).containsExactly("images");
   }
 
   @Test
