@@ -2,6 +2,7 @@ package bifocal.cli;
 
 import bifocal.cli.command.CommandRunner;
 import bifocal.cli.command.Console;
+import bifocal.cli.route.RouteCommand;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 
@@ -9,17 +10,13 @@ import picocli.CommandLine.Command;
 @Command(
     name = "bifocal",
     version = "bifocal 0.1.0-SNAPSHOT",
-    mixinStandardHelpOptions = true,
     description = "Selects, composes, routes and runs attention backends.")
-public final class Main implements Runnable {
-  private final Console console;
+public final class Main {
 
-  private Main(Console console) {
-    this.console = console;
-  }
+  private Main() {}
 
   public static void main(String[] arguments) {
-    System.exit(run(new Console(System.in, System.out, System.err), arguments));
+    System.exit(run(Console.ofProcess(), arguments));
   }
 
   /**
@@ -32,11 +29,6 @@ public final class Main implements Runnable {
   }
 
   private static CommandLine commands(Console console) {
-    return new CommandLine(new Main(console));
-  }
-
-  @Override
-  public void run() {
-    CommandLine.usage(this, console.out());
+    return new CommandLine(new Main()).addSubcommand(new RouteCommand(console));
   }
 }

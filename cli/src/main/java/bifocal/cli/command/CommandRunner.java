@@ -28,22 +28,27 @@ public final class CommandRunner {
   private final CommandLine commands;
   private final Console console;
 
-  /** A runner for these commands, each of which gets {@code --debug}. */
+  /** A runner for these commands, each with {@code --help} and {@code --debug}. */
   public CommandRunner(CommandLine commands, Console console) {
     this.commands = commands;
     this.console = console;
     commands
         .getCommandSpec()
-        .addOption(
-            OptionSpec.builder(DEBUG)
-                .type(boolean.class)
-                .scopeType(ScopeType.INHERIT)
-                .description("Add the stack trace to a refusal or a fault.")
-                .build());
+        .addOption(everywhere("Show this help.", "-h", "--help").usageHelp(true).build())
+        .addOption(everywhere("Add the stack trace to a refusal or a fault.", DEBUG).build())
+        .addOption(flag("Show the version.", "-V", "--version").versionHelp(true).build());
+  }
+
+  private static OptionSpec.Builder everywhere(String description, String... names) {
+    return flag(description, names).scopeType(ScopeType.INHERIT);
+  }
+
+  private static OptionSpec.Builder flag(String description, String... names) {
+    return OptionSpec.builder(names).type(boolean.class).description(description);
   }
 
   /**
-   * Runs one command line.
+   * Runs one command line; without arguments it shows what there is.
    *
    * @return the exit status
    */
@@ -59,6 +64,10 @@ public final class CommandRunner {
         .setExecutionExceptionHandler(
             (thrown, command, parsed) -> end(CliFailure.of(thrown), command, given));
     try {
+      if (given.isEmpty()) {
+        commands.usage(console.out());
+        return ExitStatus.DONE.number();
+      }
       return commands.execute(arguments);
     } catch (StackOverflowError | OutOfMemoryError | LinkageError fault) {
       return end(CliFailure.of(fault), commands, given);
@@ -74,13 +83,18 @@ public final class CommandRunner {
 
   private int end(CliFailure failure, CommandLine command, List<String> arguments) {
     switch (OutputFormat.asked(arguments)) {
-      case TEXT -> console.err().println("bifocal: " + failure.getMessage());
+      case TEXT -> console.err().println("bifocal: " + oneLine(failure.getMessage()));
       case JSON -> console.out().println(JsonText.of(object(failure, command)));
     }
     if (arguments.contains(DEBUG)) {
       failure.printStackTrace(console.err());
     }
     return failure.status().number();
+  }
+
+  /** A message that quotes its input cannot break the line or drive the terminal. */
+  private static String oneLine(String message) {
+    return message.strip().replaceAll("\\p{Cntrl}+", " ");
   }
 
   private static Map<String, Object> object(CliFailure failure, CommandLine command) {

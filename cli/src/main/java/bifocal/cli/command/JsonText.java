@@ -7,18 +7,21 @@ import com.fasterxml.jackson.databind.PropertyNamingStrategies;
 import com.fasterxml.jackson.databind.SerializerProvider;
 import com.fasterxml.jackson.databind.json.JsonMapper;
 import com.fasterxml.jackson.databind.module.SimpleModule;
+import io.vavr.Tuple2;
+import io.vavr.Value;
+import io.vavr.collection.Map;
 import io.vavr.control.Option;
 import java.io.IOException;
 
 /**
  * JSON of results. A record becomes an object with its components in their order and in snake case;
- * an absent {@link Option} becomes null; sequences become arrays.
+ * an absent {@link Option} becomes null; sequences become arrays, maps objects.
  */
 public final class JsonText {
   private static final JsonMapper MAPPER =
       JsonMapper.builder()
           .propertyNamingStrategy(PropertyNamingStrategies.SNAKE_CASE)
-          .addModule(new SimpleModule().addSerializer(optionType(), new OptionAsNullable()))
+          .addModule(new SimpleModule().addSerializer(valueType(), new VavrSerializer()))
           .build();
 
   private JsonText() {}
@@ -33,19 +36,39 @@ public final class JsonText {
   }
 
   @SuppressWarnings("unchecked")
-  private static Class<Option<?>> optionType() {
-    return (Class<Option<?>>) (Class<?>) Option.class;
+  private static Class<Value<?>> valueType() {
+    return (Class<Value<?>>) (Class<?>) Value.class;
   }
 
-  private static final class OptionAsNullable extends JsonSerializer<Option<?>> {
+  private static final class VavrSerializer extends JsonSerializer<Value<?>> {
     @Override
-    public void serialize(Option<?> option, JsonGenerator json, SerializerProvider provider)
+    public void serialize(Value<?> value, JsonGenerator json, SerializerProvider provider)
         throws IOException {
-      if (option.isDefined()) {
-        provider.defaultSerializeValue(option.get(), json);
-      } else {
-        json.writeNull();
+      switch (value) {
+        case Option<?> option when option.isEmpty() -> json.writeNull();
+        case Option<?> option -> provider.defaultSerializeValue(option.get(), json);
+        case Map<?, ?> map -> writeObject(map, json, provider);
+        default -> writeArray(value, json, provider);
       }
+    }
+
+    private static void writeObject(Map<?, ?> map, JsonGenerator json, SerializerProvider provider)
+        throws IOException {
+      json.writeStartObject();
+      for (Tuple2<?, ?> entry : map) {
+        json.writeFieldName(String.valueOf(entry._1()));
+        provider.defaultSerializeValue(entry._2(), json);
+      }
+      json.writeEndObject();
+    }
+
+    private static void writeArray(Value<?> values, JsonGenerator json, SerializerProvider provider)
+        throws IOException {
+      json.writeStartArray();
+      for (Object value : values) {
+        provider.defaultSerializeValue(value, json);
+      }
+      json.writeEndArray();
     }
   }
 }

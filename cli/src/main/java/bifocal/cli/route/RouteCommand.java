@@ -1,0 +1,78 @@
+package bifocal.cli.route;
+
+import bifocal.cli.command.CliFailure;
+import bifocal.cli.command.Console;
+import bifocal.cli.command.ExitStatus;
+import bifocal.cli.command.JsonText;
+import bifocal.cli.command.NamesRequests;
+import bifocal.cli.command.OutputOptions;
+import bifocal.core.error.ErrorCode;
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.file.Files;
+import java.nio.file.InvalidPathException;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Option;
+
+/** Routes a batch that a file describes, and says why. */
+@Command(
+    name = "route",
+    description = "Says which child a batch, or each of its requests, goes to, and why.",
+    footer = {
+      "",
+      "The batch is a JSON object:",
+      "  {\"policy\":\"mm-prefix\",\"layers\":{\"sliding_window\":1024,\"mask\":\"clamp_past\"},",
+      "   \"split\":true,\"lowering\":false,\"live\":1,",
+      "   \"requests\":[{\"query_len\":5,\"seq_len\":12,\"images\":[[0,8]]}]}",
+      "Only requests, with query_len and seq_len, must be given. Images are inclusive",
+      "and absolute. Requests from live on are padding."
+    })
+public final class RouteCommand implements Callable<Integer>, NamesRequests {
+  private static final String STANDARD_INPUT = "-";
+
+  private final Console console;
+
+  @Option(
+      names = "--spec",
+      required = true,
+      paramLabel = "FILE|-",
+      description = "The batch to route; - reads it from the standard input.")
+  private String spec = STANDARD_INPUT;
+
+  @Mixin private OutputOptions output = new OutputOptions();
+
+  /** The command over some streams. */
+  public RouteCommand(Console console) {
+    this.console = console;
+  }
+
+  @Override
+  public Integer call() {
+    RouteSpec read = read();
+    RouteReport report = RouteReport.of(read.route(), read.batch());
+    switch (output.format()) {
+      case TEXT -> console.out().print(report.text());
+      case JSON -> console.out().println(JsonText.of(report));
+    }
+    return ExitStatus.DONE.number();
+  }
+
+  private RouteSpec read() {
+    if (spec.equals(STANDARD_INPUT)) {
+      return RouteSpec.read(console.in());
+    }
+    try (InputStream file = Files.newInputStream(Path.of(spec))) {
+      return RouteSpec.read(file);
+    } catch (NoSuchFileException | InvalidPathException e) {
+      throw CliFailure.of(ErrorCode.INVALID_OPTION, "--spec: there is no file '" + spec + "'")
+          .causedBy(e);
+    } catch (IOException e) {
+      throw CliFailure.of(ErrorCode.INVALID_OPTION, "--spec: '" + spec + "' cannot be read")
+          .causedBy(e);
+    }
+  }
+}

@@ -1,0 +1,107 @@
+package bifocal.cli.route;
+
+import bifocal.cli.command.CliFailure;
+import bifocal.cli.command.JsonFields;
+import bifocal.cli.command.PolicyName;
+import bifocal.core.batch.CommonAttentionMetadata;
+import bifocal.core.batch.ImageRanges;
+import bifocal.core.batch.SlotMapping;
+import bifocal.core.error.ErrorCode;
+import bifocal.core.layer.AttentionLayerSpec.Dense;
+import bifocal.core.layer.AttentionMask;
+import bifocal.core.layer.ImageMask;
+import bifocal.core.layer.LayerGroup;
+import bifocal.core.route.Route;
+import bifocal.core.route.RoutingPolicy;
+import bifocal.core.tensor.DType;
+import bifocal.core.tensor.TensorView;
+import bifocal.routing.Lowering;
+import io.vavr.collection.Array;
+import io.vavr.control.Option;
+import java.io.InputStream;
+import java.lang.foreign.MemorySegment;
+import java.util.Locale;
+
+/** A batch, the mask of the layers that will run it, and the policy to route it by. */
+record RouteSpec(RoutingPolicy policy, LayerGroup layers, CommonAttentionMetadata batch) {
+
+  /** Reads a specification; see the command's documentation for its keys. */
+  static RouteSpec read(InputStream in) {
+    JsonFields spec =
+        JsonFields.read("spec", in)
+            .allow("policy", "layers", "split", "lowering", "live", "requests");
+    AttentionMask mask = mask(spec.object("layers").allow("sliding_window", "mask"));
+    PolicyName policy =
+        PolicyName.of(spec.name("policy", PolicyName.MM_PREFIX.label(), PolicyName.labels()));
+    // No child is known here that would lack a right window.
+    Lowering lowering = spec.flag("lowering", false) ? Lowering.BOTH_WINDOWS : Lowering.OFF;
+    return new RouteSpec(
+        policy.policy(spec.flag("split", true), lowering),
+        LayerGroup.of("layers", Dense.decoder(1, 1, 64, DType.BF16, mask)),
+        batch(spec, mask));
+  }
+
+  /** Where the batch goes. */
+  Route route() {
+    return policy.route(layers, batch);
+  }
+
+  private static AttentionMask mask(JsonFields layers) {
+    ImageMask images =
+        ImageMask.valueOf(
+            layers
+                .name(
+                    "mask",
+                    ImageMask.NONE.label(),
+                    Array.of(ImageMask.values()).map(ImageMask::label))
+                .toUpperCase(Locale.ROOT));
+    Option<Integer> window = layers.optionalCount("sliding_window");
+    return new AttentionMask(true, window, images, Option.none());
+  }
+
+  private static CommonAttentionMetadata batch(JsonFields spec, AttentionMask mask) {
+    int requests = spec.elements("requests").size();
+    int live = spec.optionalCount("live").getOrElse(requests);
+    if (live > requests) {
+      throw CliFailure.of(
+          ErrorCode.LIVE_EXCEEDS_REQUESTS,
+          "spec.live: " + live + ", wanted at most the number of requests, " + requests);
+    }
+    int[] queryStartLoc = new int[live + 1];
+    int[] seqLens = new int[live];
+    int[][] images = new int[live][];
+    for (int r = 0; r < live; r++) {
+      JsonFields request = request(spec, r);
+      queryStartLoc[r + 1] = queryEnd(queryStartLoc[r], request.count("query_len"), r);
+      seqLens[r] = request.count("seq_len");
+      images[r] = request.pairs("images", mask.seesImages());
+    }
+    return CommonAttentionMetadata.builder(
+            queryStartLoc,
+            seqLens,
+            TensorView.ofHost(MemorySegment.NULL, DType.INT32, live, 0),
+            new SlotMapping(TensorView.ofHost(MemorySegment.NULL, DType.INT64, 0)))
+        .images(mask.seesImages() ? ImageRanges.of(images, live) : ImageRanges.NONE)
+        .build();
+  }
+
+  private static JsonFields request(JsonFields spec, int index) {
+    return spec.inRequest(index).element("requests", index).allow("query_len", "seq_len", "images");
+  }
+
+  private static int queryEnd(int start, int queryLen, int request) {
+    long end = (long) start + queryLen;
+    if (end > Integer.MAX_VALUE) {
+      throw CliFailure.of(
+              ErrorCode.OVERFLOW,
+              "queries up to request "
+                  + request
+                  + ": "
+                  + end
+                  + ", wanted at most "
+                  + Integer.MAX_VALUE)
+          .inRequest(request);
+    }
+    return (int) end;
+  }
+}
