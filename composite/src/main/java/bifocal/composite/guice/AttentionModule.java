@@ -1,0 +1,31 @@
+package bifocal.composite.guice;
+
+import bifocal.core.backend.AttentionBackend;
+import bifocal.core.backend.BackendName;
+import bifocal.routing.MMPrefixAttentionRouting;
+import bifocal.routing.PrefillDecodeRouting;
+import com.google.inject.AbstractModule;
+import com.google.inject.Provides;
+import jakarta.inject.Singleton;
+import java.util.Map;
+import java.util.Set;
+
+/** What every injector has: places to bind backends, composites and policies, and our policies. */
+public final class AttentionModule extends AbstractModule {
+  @Override
+  protected void configure() {
+    AttentionBinder.backends(binder());
+    AttentionBinder.compositeBindings(binder());
+    bind(MMPrefixAttentionRouting.class).toInstance(new MMPrefixAttentionRouting());
+    bind(PrefillDecodeRouting.class).toInstance(new PrefillDecodeRouting());
+    AttentionBinder.policies(binder()).addBinding("mm-prefix").to(MMPrefixAttentionRouting.class);
+    AttentionBinder.policies(binder()).addBinding("prefill-decode").to(PrefillDecodeRouting.class);
+  }
+
+  @Provides
+  @Singleton
+  static AttentionBackends backends(
+      Map<BackendName, AttentionBackend<?>> bound, Set<CompositeBinding> composites) {
+    return new AttentionBackends(BackendAssembly.assemble(bound, composites));
+  }
+}

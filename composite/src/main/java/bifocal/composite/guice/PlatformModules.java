@@ -1,0 +1,64 @@
+package bifocal.composite.guice;
+
+import bifocal.core.device.Platform;
+import io.vavr.collection.Map;
+import io.vavr.collection.Seq;
+import io.vavr.collection.TreeMap;
+import io.vavr.collection.Vector;
+import java.util.Iterator;
+import java.util.ServiceConfigurationError;
+import java.util.ServiceLoader;
+
+/**
+ * The platforms on the class path.
+ *
+ * @param present one module per platform that is there, in the order of the platforms
+ * @param absent why each of the others is not
+ */
+public record PlatformModules(Seq<PlatformModule> present, Map<Platform, String> absent) {
+
+  /** Looks for the platforms' modules among the services of the class path. */
+  public static PlatformModules detect() {
+    return detect(ServiceLoader.load(PlatformModule.class));
+  }
+
+  /** Looks for the platforms' modules in a class loader. */
+  public static PlatformModules detect(ClassLoader loader) {
+    return detect(ServiceLoader.load(PlatformModule.class, loader));
+  }
+
+  private static PlatformModules detect(Iterable<PlatformModule> services) {
+    Seq<PlatformModule> found = Vector.empty();
+    Seq<String> broken = Vector.empty();
+    Iterator<PlatformModule> candidates = services.iterator();
+    while (true) {
+      try {
+        if (!candidates.hasNext()) {
+          return of(found, broken);
+        }
+        found = found.append(candidates.next());
+      } catch (ServiceConfigurationError | LinkageError e) {
+        broken = broken.append(String.valueOf(e.getMessage()));
+      }
+    }
+  }
+
+  private static PlatformModules of(Seq<PlatformModule> found, Seq<String> broken) {
+    Seq<PlatformModule> present = found.distinctBy(PlatformModule::platform);
+    Map<Platform, String> absent = TreeMap.empty();
+    for (Platform platform : Platform.values()) {
+      if (!present.exists(module -> module.platform() == platform)) {
+        absent = absent.put(platform, reason(platform, broken));
+      }
+    }
+    return new PlatformModules(present.sortBy(PlatformModule::platform), absent);
+  }
+
+  private static String reason(Platform platform, Seq<String> broken) {
+    String name = "bifocal-backends-" + platform.label();
+    return broken
+        .find(message -> message.contains("." + platform.label() + "."))
+        .map(message -> name + " does not load: " + message)
+        .getOrElse(name + " is not on the class path; add that artifact to have the platform");
+  }
+}
