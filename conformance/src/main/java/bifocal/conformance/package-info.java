@@ -1,4 +1,7 @@
-/** Contract tests and fakes that a backend runs in its own build. */
+/**
+ * The contract of a backend as tests: whoever brings a backend or a composite extends {@link
+ * bifocal.conformance.AttentionBackendContract} in its own build.
+ */
 @NullMarked
 package bifocal.conformance;
 

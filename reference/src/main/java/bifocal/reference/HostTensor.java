@@ -4,18 +4,15 @@ import bifocal.core.device.Device;
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
 import bifocal.core.tensor.DType;
+import bifocal.core.tensor.NarrowFloats;
 import bifocal.core.tensor.TensorView;
 import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
 
 /**
  * Reads and writes single numbers of a floating-point tensor in host memory, whatever its type and
  * strides. Writing rounds to the nearest number of the tensor's type, ties to even.
  */
 public final class HostTensor {
-  private static final ValueLayout.OfFloat FLOAT = ValueLayout.JAVA_FLOAT_UNALIGNED;
-  private static final ValueLayout.OfShort SHORT = ValueLayout.JAVA_SHORT_UNALIGNED;
-
   private final TensorView view;
   private final MemorySegment data;
 
@@ -82,8 +79,8 @@ public final class HostTensor {
   public static float round(float value, DType dtype) {
     return switch (dtype) {
       case FP32 -> value;
-      case FP16 -> Float.float16ToFloat(Float.floatToFloat16(value));
-      case BF16 -> fromBfloat16(toBfloat16(value));
+      case FP16 -> NarrowFloats.fromFp16(NarrowFloats.toFp16(value));
+      case BF16 -> NarrowFloats.fromBf16(NarrowFloats.toBf16(value));
       case FP8_E4M3, FP8_E5M2, INT8, UINT8, INT32, INT64 ->
           throw BifocalException.of(
               ErrorCode.DTYPE_MISMATCH, "type to round to", dtype, "fp32, fp16 or bf16");
@@ -91,32 +88,10 @@ public final class HostTensor {
   }
 
   private float read(long element) {
-    return view.dtype() == DType.FP32
-        ? data.get(FLOAT, element * Float.BYTES)
-        : view.dtype() == DType.FP16
-            ? Float.float16ToFloat(data.get(SHORT, element * Short.BYTES))
-            : fromBfloat16(data.get(SHORT, element * Short.BYTES));
+    return NarrowFloats.load(data, element * view.dtype().bytes(), view.dtype());
   }
 
   private void write(long element, float value) {
-    if (view.dtype() == DType.FP32) {
-      data.set(FLOAT, element * Float.BYTES, value);
-    } else if (view.dtype() == DType.FP16) {
-      data.set(SHORT, element * Short.BYTES, Float.floatToFloat16(value));
-    } else {
-      data.set(SHORT, element * Short.BYTES, toBfloat16(value));
-    }
-  }
-
-  private static float fromBfloat16(short bits) {
-    return Float.intBitsToFloat(bits << 16);
-  }
-
-  private static short toBfloat16(float value) {
-    int bits = Float.floatToRawIntBits(value);
-    if (Float.isNaN(value)) {
-      return (short) ((bits >>> 16) | 0x40);
-    }
-    return (short) ((bits + 0x7fff + ((bits >>> 16) & 1)) >>> 16);
+    NarrowFloats.store(data, element * view.dtype().bytes(), view.dtype(), value);
   }
 }
