@@ -6,6 +6,7 @@ import bifocal.core.layer.AttentionLayerSpec;
 import bifocal.core.layer.LayerGroup;
 import bifocal.core.layer.LayerParameters;
 import bifocal.core.workspace.WorkspacePlan;
+import io.vavr.collection.Set;
 import io.vavr.control.Option;
 
 /**
@@ -33,10 +34,18 @@ public interface AttentionBackend<M extends AttentionMetadata> {
 
   /**
    * What no table can say: a reason why this combination of supported properties does not run.
-   * Asked only when each property by itself is supported.
+   * Asked only when each property that {@link #combinationReads} names is supported by itself.
    */
   default Option<InvalidReason> checkCombination(AttentionRequest request) {
     return Option.none();
+  }
+
+  /**
+   * Properties that {@link #checkCombination} looks at, by the code of their own check. When one of
+   * those checks fails, the combination is not asked about: its reason would only repeat the first.
+   */
+  default Set<ReasonCode> combinationReads() {
+    return ReasonCode.COMBINED;
   }
 
   /** Why the kernels are not on this host; absent when they are. */

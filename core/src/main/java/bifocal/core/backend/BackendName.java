@@ -2,6 +2,7 @@ package bifocal.core.backend;
 
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
+import io.vavr.control.Option;
 import java.util.Locale;
 import java.util.regex.Pattern;
 
@@ -22,9 +23,13 @@ public record BackendName(String value) implements Comparable<BackendName> {
     }
   }
 
-  /** A name in any letter case. */
+  /**
+   * A name in any letter case.
+   *
+   * @throws BifocalException {@code INVALID_OPTION} when it is empty or holds other characters
+   */
   public static BackendName of(String value) {
-    return new BackendName(value.strip().toUpperCase(Locale.ROOT));
+    return new BackendName(Option.of(value).getOrElse("").strip().toUpperCase(Locale.ROOT));
   }
 
   @Override

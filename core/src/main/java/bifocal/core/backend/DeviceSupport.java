@@ -40,6 +40,19 @@ public record DeviceSupport(Set<Platform> platforms, Seq<Range> capabilities) {
       ComputeCapability capability = new ComputeCapability(major, minor);
       return new Range(capability, capability);
     }
+
+    @Override
+    public String toString() {
+      if (least.equals(most)) {
+        return least.toString();
+      }
+      if (most.major() == Integer.MAX_VALUE) {
+        return ">=" + least;
+      }
+      String from = least.minor() == 0 ? least.major() + ".x" : least.toString();
+      String to = most.minor() == Integer.MAX_VALUE ? most.major() + ".x" : most.toString();
+      return from.equals(to) ? from : from + "-" + to;
+    }
   }
 
   /** Every device of some platforms. */
@@ -64,5 +77,18 @@ public record DeviceSupport(Set<Platform> platforms, Seq<Range> capabilities) {
       case DeviceProfile.Rocm rocm -> true;
       case DeviceProfile.Xpu xpu -> true;
     };
+  }
+
+  @Override
+  public String toString() {
+    return platforms.isEmpty()
+        ? "none"
+        : platforms.toVector().sorted().map(this::labelOf).mkString(", ");
+  }
+
+  private String labelOf(Platform platform) {
+    return platform == Platform.CUDA && capabilities.nonEmpty()
+        ? platform.label() + capabilities.mkString(" ", ", ", "")
+        : platform.label();
   }
 }

@@ -1,5 +1,8 @@
 package bifocal.core.backend;
 
+import io.vavr.collection.LinkedHashSet;
+import io.vavr.collection.Set;
+
 /** Stable codes of reasons why a backend cannot serve a layer. */
 public enum ReasonCode {
   HEAD_SIZE,
@@ -31,5 +34,10 @@ public enum ReasonCode {
   LSE,
   COMBINATION,
   COMPOSITION,
-  NOT_ON_THIS_HOST
+  NOT_ON_THIS_HOST;
+
+  /** Properties that combinations are made of unless a backend says otherwise. */
+  static final Set<ReasonCode> COMBINED =
+      LinkedHashSet.of(
+          HEAD_SIZE, DTYPE, KV_CACHE_DTYPE, BLOCK_SIZE, MLA, SINK, SPARSE, MM_PREFIX, DEVICE);
 }

@@ -17,6 +17,18 @@ public sealed interface DeviceProfile {
   /** Whether nothing was probed and nothing needs to be installed. */
   boolean simulated();
 
+  /** Name for reports, for instance {@code cuda 9.0}, {@code rocm gfx942} or {@code cpu amx}. */
+  default String label() {
+    return platform().label()
+        + " "
+        + switch (this) {
+          case Cpu cpu -> cpu.isa().label();
+          case Cuda cuda -> cuda.capability().toString();
+          case Rocm rocm -> rocm.arch();
+          case Xpu xpu -> xpu.name();
+        };
+  }
+
   /** Wide instruction sets of x86 processors, weakest first. */
   enum CpuIsa {
     GENERIC,

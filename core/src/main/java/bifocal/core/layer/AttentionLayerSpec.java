@@ -36,6 +36,39 @@ public sealed interface AttentionLayerSpec {
   /** The declared mask. */
   AttentionMask mask();
 
+  /** Cap on logits; absent means none. */
+  default Option<Double> softcap() {
+    return Option.none();
+  }
+
+  /** Whether each head has an ALiBi slope. */
+  default boolean alibi() {
+    return false;
+  }
+
+  /** Whether each head has a sink logit. */
+  boolean sinks();
+
+  /** Whether the cache holds one latent vector per token instead of keys and values. */
+  default boolean cachesLatents() {
+    return switch (this) {
+      case Mla mla -> true;
+      case SparseMla sparse -> true;
+      case Dense dense -> false;
+      case BlockSparse sparse -> false;
+    };
+  }
+
+  /** Whether queries see only keys that an indexer chose. */
+  default boolean choosesKeys() {
+    return switch (this) {
+      case SparseMla sparse -> true;
+      case BlockSparse sparse -> true;
+      case Dense dense -> false;
+      case Mla mla -> false;
+    };
+  }
+
   /** Query heads per KV head. */
   default int groupSize() {
     return numHeads() / numKvHeads();
@@ -331,6 +364,11 @@ public sealed interface AttentionLayerSpec {
     public AttentionMask mask() {
       return latent.mask();
     }
+
+    @Override
+    public boolean sinks() {
+      return latent.sinks();
+    }
   }
 
   /**
@@ -386,6 +424,21 @@ public sealed interface AttentionLayerSpec {
     @Override
     public AttentionMask mask() {
       return dense.mask();
+    }
+
+    @Override
+    public Option<Double> softcap() {
+      return dense.softcap();
+    }
+
+    @Override
+    public boolean alibi() {
+      return dense.alibi();
+    }
+
+    @Override
+    public boolean sinks() {
+      return dense.sinks();
     }
   }
 

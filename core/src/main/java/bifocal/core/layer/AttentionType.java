@@ -13,6 +13,14 @@ public enum AttentionType {
   /** Queries of a decoder over keys of an encoder; lengths are independent. */
   ENCODER_DECODER;
 
+  /** Whether keys and values come from a KV cache. */
+  public boolean usesKvCache() {
+    return switch (this) {
+      case DECODER, ENCODER_DECODER -> true;
+      case ENCODER, ENCODER_ONLY -> false;
+    };
+  }
+
   /** Name as users write it, for instance {@code encoder_only}. */
   public String label() {
     return name().toLowerCase(Locale.ROOT);
