@@ -18,18 +18,19 @@ import java.util.Random;
  */
 final class Blocks implements AutoCloseable {
   private static final float RUBBISH = 300;
+  private static final long ALIGNMENT = 64;
 
   private final TestDevice device;
   private final KvCacheView view;
-  private final Arena reserved;
+  private final Arena host;
   private final int[][] bySequence;
-  private final byte[] rubbish;
+  private final MemorySegment rubbish;
 
   private Blocks(
-      TestDevice device, KvCacheView view, Arena reserved, int[][] bySequence, byte[] rubbish) {
+      TestDevice device, KvCacheView view, Arena host, int[][] bySequence, MemorySegment rubbish) {
     this.device = device;
     this.view = view;
-    this.reserved = reserved;
+    this.host = host;
     this.bySequence = bySequence;
     this.rubbish = rubbish;
   }
@@ -38,17 +39,17 @@ final class Blocks implements AutoCloseable {
   static Blocks allocate(TestDevice device, KvCacheSpec spec, Setup setup) {
     int perSequence = spec.blocksFor(setup.maxSeqLen());
     int numBlocks = 1 + setup.sequences() * perSequence;
-    Arena reserved = Arena.ofConfined();
-    KvCacheView view = view(device, spec, setup, numBlocks, reserved);
-    byte[] rubbish = rubbish(spec, setup.seed());
+    Arena host = Arena.ofConfined();
+    KvCacheView view = view(device, spec, setup, numBlocks, host);
+    MemorySegment rubbish = rubbish(spec, setup.seed(), host);
     for (int block = 1; block < numBlocks; block++) {
-      device.upload(MemorySegment.ofArray(rubbish), record(view, block));
+      device.upload(rubbish, record(view, block));
     }
-    return new Blocks(device, view, reserved, deal(setup, perSequence, numBlocks), rubbish);
+    return new Blocks(device, view, host, deal(setup, perSequence, numBlocks), rubbish);
   }
 
   private static KvCacheView view(
-      TestDevice device, KvCacheSpec spec, Setup setup, int numBlocks, Arena reserved) {
+      TestDevice device, KvCacheSpec spec, Setup setup, int numBlocks, Arena host) {
     if (setup.blockStride().isEmpty()) {
       return KvCacheView.wrap(
           device.allocate(numBlocks * spec.blockBytes()),
@@ -59,12 +60,11 @@ final class Blocks implements AutoCloseable {
     }
     long stride = setup.blockStride().get();
     return KvCacheView.wrap(
-        GuardPages.reserve(numBlocks * stride, reserved), spec, Device.HOST, numBlocks, stride);
+        GuardPages.reserve(numBlocks * stride, host), spec, Device.HOST, numBlocks, stride);
   }
 
-  private static byte[] rubbish(KvCacheSpec spec, long seed) {
-    byte[] bytes = new byte[Math.toIntExact(spec.blockBytes())];
-    MemorySegment block = MemorySegment.ofArray(bytes);
+  private static MemorySegment rubbish(KvCacheSpec spec, long seed, Arena host) {
+    MemorySegment block = host.allocate(spec.blockBytes(), ALIGNMENT);
     float[] key = new float[spec.headSize()];
     float[] value = new float[spec.headSizeV()];
     for (int token = 0; token < spec.blockSize(); token++) {
@@ -74,7 +74,7 @@ final class Blocks implements AutoCloseable {
         spec.layout().write(spec, block, token, head, key, value);
       }
     }
-    return bytes;
+    return block;
   }
 
   private static void fill(float[] numbers, long seed) {
@@ -120,21 +120,25 @@ final class Blocks implements AutoCloseable {
   /** A copy of the whole cache that the host can read. */
   KvCacheView toHost() {
     long blockBytes = view.spec().blockBytes();
-    byte[] bytes = new byte[Math.toIntExact(view.numBlocks() * blockBytes)];
-    MemorySegment host = MemorySegment.ofArray(bytes);
+    MemorySegment copy = host.allocate(view.numBlocks() * blockBytes, ALIGNMENT);
     for (int block = 0; block < view.numBlocks(); block++) {
-      device.download(record(view, block), host.asSlice(block * blockBytes, blockBytes));
+      device.download(record(view, block), copy.asSlice(block * blockBytes, blockBytes));
     }
-    return KvCacheView.wrap(host, view.spec(), Device.HOST, view.numBlocks(), blockBytes);
+    return KvCacheView.wrap(copy, view.spec(), Device.HOST, view.numBlocks(), blockBytes);
   }
 
   /** A block as it was before anything was written. */
   MemorySegment untouched() {
-    return MemorySegment.ofArray(rubbish.clone());
+    return rubbish.asReadOnly();
+  }
+
+  /** One block in host memory. */
+  MemorySegment scratch() {
+    return host.allocate(view.spec().blockBytes(), ALIGNMENT);
   }
 
   @Override
   public void close() {
-    reserved.close();
+    host.close();
   }
 }

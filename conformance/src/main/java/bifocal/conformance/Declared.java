@@ -23,15 +23,29 @@ final class Declared {
 
   private final AttentionBackend<?> backend;
   private final DeviceProfile profile;
+  private final FeatureSet features;
 
   Declared(AttentionBackend<?> backend, DeviceProfile profile) {
     this.backend = backend;
     this.profile = profile;
+    this.features = onDevice(backend, profile);
   }
 
-  /** Everything that some variant declares. */
+  /** What the variant declares that serves a plain layer on the device. */
+  private static FeatureSet onDevice(AttentionBackend<?> backend, DeviceProfile profile) {
+    FeatureSet all = backend.capabilities().all();
+    Seq<DType> dtypes = DTYPES.filter(all.dtypes()::contains);
+    Seq<Integer> sizes = HEAD_SIZES.filter(all.headSizes()::accepts);
+    if (dtypes.isEmpty() || sizes.isEmpty()) {
+      return all;
+    }
+    Dense plain = Dense.decoder(4, 2, sizes.head(), dtypes.head(), AttentionMask.CAUSAL);
+    return backend.capabilities(AttentionRequest.of(plain, profile)).all();
+  }
+
+  /** What is declared for a plain layer on the device. */
   FeatureSet features() {
-    return backend.capabilities().all();
+    return features;
   }
 
   boolean has(Feature feature) {

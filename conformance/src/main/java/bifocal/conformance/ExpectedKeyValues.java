@@ -23,9 +23,7 @@ final class ExpectedKeyValues implements KeyValues {
     this.spec = step.rig().spec();
     DType own = step.rig().layer().dtype();
     boolean exact = spec.dtype().elementType().contains(own) && spec.scales().isOne();
-    this.scratch =
-        Option.when(
-            !exact, () -> MemorySegment.ofArray(new byte[Math.toIntExact(spec.blockBytes())]));
+    this.scratch = Option.when(!exact, () -> step.rig().blocks().scratch());
   }
 
   @Override

@@ -10,8 +10,10 @@ import bifocal.core.backend.AttentionImpl;
 import bifocal.core.backend.AttentionMetadata;
 import bifocal.core.backend.AttentionMetadataBuilder;
 import bifocal.core.backend.AttentionOutput;
+import bifocal.core.backend.AttentionRequest;
 import bifocal.core.backend.BatchLimits;
 import bifocal.core.backend.Feature;
+import bifocal.core.backend.FeatureSet;
 import bifocal.core.backend.KvInput;
 import bifocal.core.backend.StepContext;
 import bifocal.core.batch.CommonAttentionMetadata;
@@ -62,6 +64,7 @@ final class Rig<M extends AttentionMetadata> implements AutoCloseable {
   private Rig(
       AttentionBackend<M> backend,
       AttentionBackend<?> writer,
+      AttentionRequest request,
       KvCacheSpec spec,
       TestDevice device,
       Setup setup) {
@@ -72,11 +75,10 @@ final class Rig<M extends AttentionMetadata> implements AutoCloseable {
     this.group = LayerGroup.of("conformance", setup.layer());
     this.blocks = Blocks.allocate(device, spec, setup);
     this.written = new int[setup.sequences()];
-    this.indirect = backend.capabilities().all().has(Feature.INDIRECT_REQUESTS);
-    this.lseBase2 =
-        backend.capabilities().all().has(Feature.LSE_BASE_2)
-            && !backend.capabilities().all().has(Feature.LSE);
-    this.returnsLse = backend.capabilities().all().has(Feature.LSE) || lseBase2;
+    FeatureSet features = backend.capabilities(request).all();
+    this.indirect = features.has(Feature.INDIRECT_REQUESTS);
+    this.lseBase2 = features.has(Feature.LSE_BASE_2) && !features.has(Feature.LSE);
+    this.returnsLse = features.has(Feature.LSE) || lseBase2;
     this.hostParameters = tensors.hostParameters(setup.seed());
     this.plan =
         backend.workspace(
@@ -105,7 +107,8 @@ final class Rig<M extends AttentionMetadata> implements AutoCloseable {
     KvCacheSpec spec = contract.cacheSpec(setup.layer(), setup.blockSize(), setup.scales());
     TestDevice device = setup.guarded() ? contract.openGuardedDevice() : contract.openDevice();
     try {
-      return new Rig<>(backend, writer, spec, device, setup);
+      AttentionRequest request = AttentionRequest.of(setup.layer(), contract.profile());
+      return new Rig<>(backend, writer, request, spec, device, setup);
     } catch (RuntimeException e) {
       device.close();
       throw e;
