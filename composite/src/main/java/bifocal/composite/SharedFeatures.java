@@ -26,7 +26,7 @@ final class SharedFeatures {
     this.policy = policy;
   }
 
-  /** What both can do, whichever of their shared data types the model has. */
+  /** What both can do for some model of one of their shared data types. */
   static FeatureSet of(FeatureSet a, FeatureSet b, RoutingPolicy policy) {
     return new SharedFeatures(a, b, policy).meet(a.dtypes().intersect(b.dtypes()));
   }
@@ -50,21 +50,22 @@ final class SharedFeatures {
   }
 
   private Set<KvCacheDtype> kvCacheDtypes(Set<DType> models) {
+    if (models.isEmpty()) {
+      return a.kvCacheDtypes().intersect(b.kvCacheDtypes());
+    }
     return a.kvCacheDtypes()
         .union(b.kvCacheDtypes())
         .filter(
             wanted ->
-                covers(a.kvCacheDtypes(), wanted, models)
-                    && covers(b.kvCacheDtypes(), wanted, models));
+                models.exists(
+                    model ->
+                        names(a.kvCacheDtypes(), wanted, model)
+                            && names(b.kvCacheDtypes(), wanted, model)));
   }
 
-  /** Whether, for every model, some declared type names the same cache as the wanted one. */
-  private static boolean covers(
-      Set<KvCacheDtype> declared, KvCacheDtype wanted, Set<DType> models) {
-    return declared.contains(wanted)
-        || (!models.isEmpty()
-            && models.forAll(
-                model -> declared.exists(d -> d.resolve(model) == wanted.resolve(model))));
+  /** Whether some declared type is, for a model, the same cache as the wanted one. */
+  private static boolean names(Set<KvCacheDtype> declared, KvCacheDtype wanted, DType model) {
+    return declared.exists(type -> type.resolve(model) == wanted.resolve(model));
   }
 
   /** Keys outside a cache come back to back, so a batch of them can only go to one child whole. */

@@ -82,7 +82,7 @@ class CustomerCardTest {
       impl = mock(AttentionImpl.class);
       metadata = mock(metadataType);
       Capabilities capabilities =
-          Capabilities.of(FakeBackend.PLAIN.union(FakeBackend.PLAIN.withFeatures(features)));
+          Capabilities.of(SummingBackend.PLAIN.union(SummingBackend.PLAIN.withFeatures(features)));
       when(backend.name()).thenReturn(name);
       when(backend.capabilities()).thenReturn(capabilities);
       when(backend.capabilities(any())).thenReturn(capabilities);
@@ -131,6 +131,7 @@ class CustomerCardTest {
       new Mocks<>(GENERAL, GeneralMetadata.class, Feature.INDIRECT_REQUESTS);
   private final Mocks<FastMetadata> fast =
       new Mocks<>(FAST, FastMetadata.class, Feature.INDIRECT_REQUESTS);
+  private KvInput kv = TestHost.keys(TestBatch.text(1, 1));
   private TestHost<CompositeMetadata<GeneralMetadata, FastMetadata>> host;
   private List<AttentionImpl<CompositeMetadata<GeneralMetadata, FastMetadata>>> layers;
 
@@ -169,10 +170,11 @@ class CustomerCardTest {
 
   private TensorView runAllLayers(CommonAttentionMetadata batch, AttentionOutput output) {
     TensorView q = TestHost.queries(batch);
+    kv = TestHost.keys(batch);
     try (Workspace.Step step = host.openStep()) {
       var metadata = host.build(step, batch);
       for (var layer : layers) {
-        layer.writeKv(host.launch, new KvInput.Dense(q, q), host.cache, batch.slots());
+        layer.writeKv(host.launch, kv, host.cache, batch.slots());
         layer.forward(host.launch, q, host.cache, metadata, output);
       }
     }
@@ -196,8 +198,7 @@ class CustomerCardTest {
     assertThat(built(fast)).isSameAs(batch);
     verify(fast.impl, times(LAYERS)).forward(host.launch, q, host.cache, fast.metadata, output);
     verifyNoMoreInteractions(fast.impl);
-    verify(general.impl, times(LAYERS))
-        .writeKv(host.launch, new KvInput.Dense(q, q), host.cache, batch.slots());
+    verify(general.impl, times(LAYERS)).writeKv(host.launch, kv, host.cache, batch.slots());
     verifyNoMoreInteractions(general.impl);
     verifyNoInteractions(general.builder);
   }
@@ -211,9 +212,7 @@ class CustomerCardTest {
 
     assertThat(built(general)).isSameAs(batch);
     InOrder layer = inOrder(general.impl);
-    layer
-        .verify(general.impl)
-        .writeKv(host.launch, new KvInput.Dense(q, q), host.cache, batch.slots());
+    layer.verify(general.impl).writeKv(host.launch, kv, host.cache, batch.slots());
     layer.verify(general.impl).forward(host.launch, q, host.cache, general.metadata, output);
     verify(general.impl, times(LAYERS))
         .forward(host.launch, q, host.cache, general.metadata, output);

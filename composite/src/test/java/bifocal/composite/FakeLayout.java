@@ -6,9 +6,6 @@ import java.lang.foreign.MemorySegment;
 
 /** A layout that only has a name; nobody here reads a block's bytes. */
 record FakeLayout(String name) implements KvLayout {
-  static final FakeLayout NHD = new FakeLayout("NHD");
-  static final FakeLayout HND = new FakeLayout("HND");
-
   @Override
   public long blockBytes(KvCacheSpec spec) {
     return 4L * spec.blockSize() * spec.numKvHeads() * (spec.headSize() + spec.headSizeV());

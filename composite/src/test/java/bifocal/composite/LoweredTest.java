@@ -4,8 +4,8 @@ import static bifocal.composite.TestBatch.lens;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import bifocal.composite.FakeBackend.Journal;
-import bifocal.composite.FakeBackend.Metadata;
+import bifocal.composite.SummingBackend.Journal;
+import bifocal.composite.SummingBackend.Metadata;
 import bifocal.core.backend.Feature;
 import bifocal.core.batch.CommonAttentionMetadata;
 import bifocal.core.error.BifocalException;
@@ -35,9 +35,9 @@ class LoweredTest {
       new MMPrefixAttentionRouting().withLowering(Lowering.LEFT_WINDOW);
 
   private final Journal journal = new Journal();
-  private final FakeBackend general = new FakeBackend("GENERAL", journal);
-  private final FakeBackend fast =
-      new FakeBackend("FAST", journal).with(FakeBackend.PLAIN.withImageMasks());
+  private final SummingBackend general = new SummingBackend("GENERAL", journal);
+  private final SummingBackend fast =
+      new SummingBackend("FAST", journal).with(SummingBackend.PLAIN.withImageMasks());
 
   private TestHost<CompositeMetadata<Metadata, Metadata>> host(
       RoutingPolicy policy, LayerGroup group) {

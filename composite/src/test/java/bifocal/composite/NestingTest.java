@@ -3,8 +3,8 @@ package bifocal.composite;
 import static bifocal.composite.TestBatch.lens;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import bifocal.composite.FakeBackend.Journal;
-import bifocal.composite.FakeBackend.Metadata;
+import bifocal.composite.SummingBackend.Journal;
+import bifocal.composite.SummingBackend.Metadata;
 import bifocal.core.backend.AttentionBackend;
 import bifocal.core.backend.BackendName;
 import bifocal.core.backend.Feature;
@@ -20,9 +20,9 @@ import org.junit.jupiter.api.Test;
 /** A composite is a backend, and so a child. */
 class NestingTest {
   private final Journal journal = new Journal();
-  private final FakeBackend one = new FakeBackend("ONE", journal);
-  private final FakeBackend two = new FakeBackend("TWO", journal);
-  private final FakeBackend three = new FakeBackend("THREE", journal);
+  private final SummingBackend one = new SummingBackend("ONE", journal);
+  private final SummingBackend two = new SummingBackend("TWO", journal);
+  private final SummingBackend three = new SummingBackend("THREE", journal);
 
   private AttentionBackend<CompositeMetadata<CompositeMetadata<Metadata, Metadata>, Metadata>>
       nested(FakePolicy inner, FakePolicy outer) {
@@ -109,7 +109,7 @@ class NestingTest {
   void divisionsInsideDivisionsEqualTheWholeRun(RepetitionInfo repetition) {
     long seed = 23_000 + repetition.getCurrentRepetition();
     Random random = new Random(seed);
-    for (FakeBackend backend : new FakeBackend[] {one, two, three}) {
+    for (SummingBackend backend : new SummingBackend[] {one, two, three}) {
       if (random.nextBoolean()) {
         backend.withMoreFeatures(Feature.INDIRECT_REQUESTS);
       }

@@ -3,7 +3,7 @@ package bifocal.composite;
 import bifocal.core.backend.FeatureSet;
 
 /** A backend with a name and features, for tests that only look at those. */
-public final class PlainBackend extends FakeBackend {
+public final class PlainBackend extends SummingBackend {
   /** Features of a backend that nobody asked for something special. */
   public static final FeatureSet FEATURES = PLAIN;
 

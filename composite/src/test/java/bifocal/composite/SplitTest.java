@@ -4,8 +4,8 @@ import static bifocal.composite.TestBatch.lens;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import bifocal.composite.FakeBackend.Journal;
-import bifocal.composite.FakeBackend.Metadata;
+import bifocal.composite.SummingBackend.Journal;
+import bifocal.composite.SummingBackend.Metadata;
 import bifocal.core.backend.AttentionOutput;
 import bifocal.core.backend.Feature;
 import bifocal.core.batch.CommonAttentionMetadata;
@@ -26,8 +26,8 @@ import org.junit.jupiter.api.Test;
 /** One batch divided between two children over one cache. */
 class SplitTest {
   private final Journal journal = new Journal();
-  private final FakeBackend general = new FakeBackend("GENERAL", journal);
-  private final FakeBackend fast = new FakeBackend("FAST", journal);
+  private final SummingBackend general = new SummingBackend("GENERAL", journal);
+  private final SummingBackend fast = new SummingBackend("FAST", journal);
 
   private TestHost<CompositeMetadata<Metadata, Metadata>> host(IntFunction<Child> choice) {
     var host =

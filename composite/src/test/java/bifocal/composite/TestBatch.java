@@ -8,6 +8,7 @@ import bifocal.core.tensor.TensorView;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.util.Arrays;
 
 /** Batches whose requests lie back to back and own blocks 1, 2, 3 and so on. */
 final class TestBatch {
@@ -60,12 +61,8 @@ final class TestBatch {
       starts[r + 1] = starts[r] + queryLens[r];
       longest = Math.max(longest, Math.ceilDiv(seqLens[r], BLOCK_SIZE));
     }
-    MemorySegment slots = Arena.ofAuto().allocate(8L * Math.max(starts[requests], 1), 8);
-    return CommonAttentionMetadata.builder(
-            starts,
-            seqLens,
-            blockTable(requests, longest),
-            new SlotMapping(TensorView.ofHost(slots, DType.INT64, starts[requests])))
+    TensorView table = blockTable(requests, longest);
+    return CommonAttentionMetadata.builder(starts, seqLens, table, slots(table))
         .live(live)
         .images(images)
         .build();
@@ -80,5 +77,20 @@ final class TestBatch {
       }
     }
     return TensorView.ofHost(table, DType.INT32, requests, width);
+  }
+
+  private SlotMapping slots(TensorView table) {
+    int tokens = Arrays.stream(queryLens).sum();
+    MemorySegment slots = Arena.ofAuto().allocate(8L * Math.max(tokens, 1), 8);
+    int row = 0;
+    for (int r = 0; r < queryLens.length; r++) {
+      for (int position = seqLens[r] - queryLens[r]; position < seqLens[r]; position++) {
+        long at = r * table.stride(0) + position / BLOCK_SIZE;
+        int block = table.data().getAtIndex(ValueLayout.JAVA_INT, at);
+        slots.setAtIndex(
+            ValueLayout.JAVA_LONG, row++, (long) block * BLOCK_SIZE + position % BLOCK_SIZE);
+      }
+    }
+    return new SlotMapping(TensorView.ofHost(slots, DType.INT64, tokens));
   }
 }

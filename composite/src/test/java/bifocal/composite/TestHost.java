@@ -12,6 +12,7 @@ import bifocal.core.batch.CommonAttentionMetadata;
 import bifocal.core.cache.KvCacheDtype;
 import bifocal.core.cache.KvCacheSpec;
 import bifocal.core.cache.KvCacheView;
+import bifocal.core.cache.KvLayouts;
 import bifocal.core.cache.KvScales;
 import bifocal.core.layer.AttentionLayerSpec;
 import bifocal.core.layer.AttentionMask;
@@ -36,7 +37,7 @@ final class TestHost<M extends AttentionMetadata> implements AutoCloseable {
   static final LayerGroup GROUP = LayerGroup.of("layer.0", LAYER);
   static final KvCacheSpec CACHE =
       new KvCacheSpec(
-          FakeLayout.NHD,
+          KvLayouts.NHD,
           KvCacheDtype.FLOAT32,
           TestBatch.BLOCK_SIZE,
           1,
@@ -63,7 +64,7 @@ final class TestHost<M extends AttentionMetadata> implements AutoCloseable {
     this.launch = launch;
     var plan = backend.workspace(group, CACHE, LIMITS);
     this.workspace = Workspace.wrap(memory(plan.totalBytes(4)), plan, 4);
-    this.cache = KvCacheView.wrap(memory(64 * CACHE.blockBytes()), CACHE);
+    this.cache = KvCacheView.wrap(memory(128 * CACHE.blockBytes()), CACHE);
     this.builder = backend.createBuilder(group, CACHE);
     this.impl = backend.createImpl(group.spec(), LayerParameters.NONE, CACHE);
   }
@@ -89,7 +90,7 @@ final class TestHost<M extends AttentionMetadata> implements AutoCloseable {
   }
 
   Result forward(M metadata, CommonAttentionMetadata batch, TensorView q) {
-    impl.writeKv(launch, new KvInput.Dense(q, q), cache, batch.slots());
+    impl.writeKv(launch, keys(batch), cache, batch.slots());
     Result result = Result.poisoned(batch);
     impl.forward(launch, q, cache, metadata, result.output());
     return result;
@@ -97,7 +98,7 @@ final class TestHost<M extends AttentionMetadata> implements AutoCloseable {
 
   /** What one backend that knows every mask writes for the batch, all in one run. */
   static Result alone(LayerGroup group, CommonAttentionMetadata batch) {
-    var backend = new FakeBackend("ALONE", new FakeBackend.Journal());
+    var backend = new SummingBackend("ALONE", new SummingBackend.Journal());
     return new TestHost<>(backend, group, new WatchedLaunch()).run(batch);
   }
 
@@ -109,6 +110,13 @@ final class TestHost<M extends AttentionMetadata> implements AutoCloseable {
       memory.setAtIndex(ValueLayout.JAVA_FLOAT, i, i * 3 % 1009);
     }
     return TensorView.ofHost(memory, DType.FP32, rows, HEADS, HEAD_SIZE);
+  }
+
+  /** Keys and values, all alike: nobody here reads them. */
+  static KvInput keys(CommonAttentionMetadata batch) {
+    MemorySegment memory = memory(4L * batch.tokens() * HEAD_SIZE);
+    TensorView kv = TensorView.ofHost(memory, DType.FP32, batch.tokens(), 1, HEAD_SIZE);
+    return new KvInput.Dense(kv, kv);
   }
 
   static MemorySegment memory(long bytes) {

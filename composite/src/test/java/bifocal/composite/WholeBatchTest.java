@@ -3,8 +3,8 @@ package bifocal.composite;
 import static bifocal.composite.TestBatch.lens;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import bifocal.composite.FakeBackend.Journal;
-import bifocal.composite.FakeBackend.Metadata;
+import bifocal.composite.SummingBackend.Journal;
+import bifocal.composite.SummingBackend.Metadata;
 import bifocal.core.batch.CommonAttentionMetadata;
 import bifocal.core.layer.ImageMask;
 import bifocal.core.route.Child;
@@ -14,8 +14,8 @@ import org.junit.jupiter.api.Test;
 /** One batch, one child. */
 class WholeBatchTest {
   private final Journal journal = new Journal();
-  private final FakeBackend general = new FakeBackend("GENERAL", journal);
-  private final FakeBackend fast = new FakeBackend("FAST", journal);
+  private final SummingBackend general = new SummingBackend("GENERAL", journal);
+  private final SummingBackend fast = new SummingBackend("FAST", journal);
 
   private TestHost<CompositeMetadata<Metadata, Metadata>> host(FakePolicy policy) {
     var host =
@@ -64,8 +64,8 @@ class WholeBatchTest {
     host(FakePolicy.always(Child.B).onlyACarriesImages()).run(batch);
     host(FakePolicy.always(Child.A).onlyACarriesImages()).run(batch);
 
-    FakeBackend.Built byFast = journal.built.get(0);
-    FakeBackend.Built byGeneral = journal.built.get(1);
+    SummingBackend.Built byFast = journal.built.get(0);
+    SummingBackend.Built byGeneral = journal.built.get(1);
     assertThat(byFast.group().mask().images()).isEqualTo(ImageMask.NONE);
     assertThat(byFast.batch().images().isEmpty()).isTrue();
     assertThat(byGeneral.group()).isEqualTo(TestHost.GROUP);

@@ -11,13 +11,13 @@ import java.lang.foreign.ValueLayout;
  * The row of a query is the query plus the slot numbers of the keys it sees. All numbers are small
  * integers, so that sums are exact in any order.
  */
-final class FakeKernel {
-  private final FakeBackend.Metadata metadata;
+final class SummingKernel {
+  private final SummingBackend.Metadata metadata;
   private final CommonAttentionMetadata batch;
   private final AttentionMask mask;
   private final int blockSize;
 
-  private FakeKernel(FakeBackend.Metadata metadata, int blockSize) {
+  private SummingKernel(SummingBackend.Metadata metadata, int blockSize) {
     this.metadata = metadata;
     this.batch = metadata.batch();
     this.mask = metadata.group().mask();
@@ -25,12 +25,12 @@ final class FakeKernel {
   }
 
   static void run(
-      FakeBackend.Metadata metadata,
+      SummingBackend.Metadata metadata,
       TensorView q,
       AttentionOutput output,
       int blockSize,
       boolean indirect) {
-    FakeKernel kernel = new FakeKernel(metadata, blockSize);
+    SummingKernel kernel = new SummingKernel(metadata, blockSize);
     if (!indirect) {
       kernel.requireOneRun();
     }

@@ -24,6 +24,7 @@ import bifocal.core.cache.BlockSizes;
 import bifocal.core.cache.KvCacheDtype;
 import bifocal.core.cache.KvCacheSpec;
 import bifocal.core.cache.KvCacheView;
+import bifocal.core.cache.KvLayouts;
 import bifocal.core.device.Platform;
 import bifocal.core.graph.GraphKey;
 import bifocal.core.graph.GraphSupport;
@@ -43,7 +44,7 @@ import java.util.List;
  * A child that writes down what is asked of it. In place of attention it sums the slots of the keys
  * a query sees, so that a wrong position, block, mask or row shows in the output.
  */
-class FakeBackend implements AttentionBackend<FakeBackend.Metadata> {
+class SummingBackend implements AttentionBackend<SummingBackend.Metadata> {
   /** What every fake can do unless a test says otherwise. */
   static final FeatureSet PLAIN =
       FeatureSet.NONE
@@ -54,7 +55,7 @@ class FakeBackend implements AttentionBackend<FakeBackend.Metadata> {
           .withTypes(AttentionType.DECODER)
           .withImageMasks(ImageMask.OVERRIDE, ImageMask.CLAMP_PAST)
           .withFeatures(Feature.SLIDING_WINDOW, Feature.NON_CAUSAL_LEFT_WINDOW, Feature.LSE)
-          .withKvLayouts(FakeLayout.NHD, FakeLayout.HND)
+          .withKvLayouts(KvLayouts.NHD, KvLayouts.HND)
           .withDevices(DeviceSupport.on(Platform.CPU, Platform.CUDA));
 
   private final BackendName name;
@@ -67,7 +68,7 @@ class FakeBackend implements AttentionBackend<FakeBackend.Metadata> {
   private Execution execution = Execution.NATIVE;
   private WorkspacePlan workspace = WorkspacePlan.NONE;
 
-  FakeBackend(String name, Journal journal) {
+  SummingBackend(String name, Journal journal) {
     this.name = new BackendName(name);
     this.journal = journal;
     this.capabilities = Capabilities.of(PLAIN);
@@ -101,47 +102,47 @@ class FakeBackend implements AttentionBackend<FakeBackend.Metadata> {
       StepContext step)
       implements AttentionMetadata {}
 
-  FakeBackend with(FeatureSet features) {
+  SummingBackend with(FeatureSet features) {
     capabilities = Capabilities.of(features);
     return this;
   }
 
-  FakeBackend with(FeatureSet reference, FeatureSet extensions) {
+  SummingBackend with(FeatureSet reference, FeatureSet extensions) {
     capabilities = new Capabilities(reference, extensions);
     return this;
   }
 
-  FakeBackend withMoreFeatures(Feature... more) {
+  SummingBackend withMoreFeatures(Feature... more) {
     FeatureSet reference = capabilities.reference();
     return with(reference.union(FeatureSet.NONE.withFeatures(more)), capabilities.extensions());
   }
 
-  FakeBackend withGraphSupport(GraphSupport support) {
+  SummingBackend withGraphSupport(GraphSupport support) {
     graphSupport = support;
     return this;
   }
 
-  FakeBackend withDecodeThreshold(int threshold) {
+  SummingBackend withDecodeThreshold(int threshold) {
     decodeThreshold = Option.some(threshold);
     return this;
   }
 
-  FakeBackend withCombination(InvalidReason reason) {
+  SummingBackend withCombination(InvalidReason reason) {
     combination = Option.some(reason);
     return this;
   }
 
-  FakeBackend withMissing(InvalidReason reason) {
+  SummingBackend withMissing(InvalidReason reason) {
     missing = Option.some(reason);
     return this;
   }
 
-  FakeBackend withExecution(Execution value) {
+  SummingBackend withExecution(Execution value) {
     execution = value;
     return this;
   }
 
-  FakeBackend withWorkspace(WorkspacePlan plan) {
+  SummingBackend withWorkspace(WorkspacePlan plan) {
     workspace = plan;
     return this;
   }
@@ -214,7 +215,7 @@ class FakeBackend implements AttentionBackend<FakeBackend.Metadata> {
     return capabilities.all().has(Feature.INDIRECT_REQUESTS);
   }
 
-  private record Builder(FakeBackend backend) implements AttentionMetadataBuilder<Metadata> {
+  private record Builder(SummingBackend backend) implements AttentionMetadataBuilder<Metadata> {
     @Override
     public Metadata build(StepContext step, LayerGroup group, CommonAttentionMetadata batch) {
       backend.journal.beforeBuild.run();
@@ -240,7 +241,7 @@ class FakeBackend implements AttentionBackend<FakeBackend.Metadata> {
     }
   }
 
-  private record Impl(FakeBackend backend, AttentionLayerSpec layer)
+  private record Impl(SummingBackend backend, AttentionLayerSpec layer)
       implements AttentionImpl<Metadata> {
     @Override
     public void writeKv(LaunchContext launch, KvInput input, KvCacheView cache, SlotMapping slots) {
@@ -258,7 +259,7 @@ class FakeBackend implements AttentionBackend<FakeBackend.Metadata> {
       backend.journal.beforeForward.run();
       backend.journal.add(backend.name + " forwards");
       backend.onForward(metadata);
-      FakeKernel.run(metadata, q, output, cache.spec().blockSize(), backend.indirect());
+      SummingKernel.run(metadata, q, output, cache.spec().blockSize(), backend.indirect());
     }
 
     @Override
