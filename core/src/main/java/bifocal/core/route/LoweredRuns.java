@@ -69,7 +69,7 @@ public final class LoweredRuns {
 
   /** Collects runs, request after request, in ascending order. */
   public static final class Builder {
-    private final int[] offsets;
+    private int[] offsets;
     private int[] runs = new int[24];
     private int request;
     private int count;
@@ -96,9 +96,11 @@ public final class LoweredRuns {
       return this;
     }
 
-    /** The runs. */
+    /** The runs. They take over what was collected, so a builder builds once. */
     public LoweredRuns build() {
-      return new LoweredRuns(offsets.clone(), Arrays.copyOf(runs, 3 * count));
+      LoweredRuns built = new LoweredRuns(offsets, Arrays.copyOf(runs, 3 * count));
+      offsets = new int[0];
+      return built;
     }
   }
 }
