@@ -151,19 +151,16 @@ def compile_one(spec, target):
         "num_warps": metadata.num_warps,
         "num_stages": shape.stages,
         "shared_memory": metadata.shared,
-        "global_scratch_size": metadata.global_scratch_size or 0,
-        "global_scratch_align": metadata.global_scratch_align or 1,
-        "profile_scratch_size": metadata.profile_scratch_size or 0,
-        "profile_scratch_align": metadata.profile_scratch_align or 1,
+        **{f"{kind}_scratch_{fact}": getattr(metadata, f"{kind}_scratch_{fact}", None) or empty
+           for kind in ("global", "profile") for fact, empty in (("size", 0), ("align", 1))},
     }
     maps = [dict(m) for m in (getattr(metadata, "tensordesc_meta", None) or [])]
     schema = parameter_schema(spec, maps)
-    if backend == "cuda":
-        check_against_ptx(schema, compiled.asm["ptx"], metadata.name)
+    if backend == "hip":
+        check_against_amdgcn(schema, compiled.asm["amdgcn"], metadata.name)
     return binary, facts, schema
 
 
-# Triton's element type in a tensor map to the driver's CUtensorMapDataType, and the bytes of one element.
 def parameter_schema(spec, maps):
     """Each kernel parameter with its offset and size, the two scratch pointers that Triton appends included."""
     import specialise
@@ -196,34 +193,48 @@ def parameter_schema(spec, maps):
     return schema
 
 
-def check_against_ptx(schema, ptx, symbol):
-    """The schema is worked out by rule; what the compiler declared has the last word."""
-    head = ptx[ptx.index(f".entry {symbol}("):]
+def declared_in_cubin(path):
+    """(offset, size) of each parameter as the binary itself states them, in order."""
+    text = disassemble(path, "-elf")
+    found = re.findall(r"EIATTR_KPARAM_INFO\s+Format:\s+\S+\s+Value:\s+Index : 0x\w+\s+Ordinal : 0x(\w+)"
+                       r"\s+Offset\s+: 0x(\w+)\s+Size\s+: 0x(\w+)", text)
+    return [(int(offset, 16), int(size, 16)) for _, offset, size in sorted(found, key=lambda one: int(one[0], 16))]
+
+
+def check_against_cubin(schema, path, symbol):
+    """The schema is worked out by rule; what the binary declares has the last word."""
+    declared = declared_in_cubin(path)
+    if [size for _, size in declared] != [entry["size"] for entry in schema]:
+        raise AssertionError(f"{symbol}: parameters declared {declared}, expected "
+                             f"{[(entry['offset'], entry['size']) for entry in schema]}")
+    # A tensor map is aligned to 64 bytes of the constant bank, whose parameters do not start at a multiple of 64.
+    for entry, (offset, _) in zip(schema, declared):
+        entry["offset"] = offset
+
+
+def check_against_amdgcn(schema, assembly, symbol):
+    """The same for AMD, whose code objects list offset and size of each explicit kernel argument."""
     declared = []
-    for line in head[:head.index(")\n")].splitlines()[1:]:
-        found = re.search(r"\.param (?:\.align (\d+) )?\.(u64|u32|f32|b32|b64|b8)\b.*?_param_(\d+)(?:\[(\d+)\])?", line)
-        if not found:
-            raise AssertionError(f"{symbol}: cannot read parameter: {line}")
-        width = int(found.group(4)) if found.group(4) else {"u64": 8, "b64": 8}.get(found.group(2), 4)
-        declared.append(width)
-    expected = [entry["size"] for entry in schema]
+    for chunk in assembly[assembly.index("amdhsa.kernels:"):].split("- .")[1:]:
+        fields = dict(re.findall(r"\.?(\w+):\s+(\S+)", chunk))
+        if "offset" in fields and not fields.get("value_kind", "").startswith("hidden"):
+            declared.append((int(fields["offset"]), int(fields["size"])))
+    expected = [(entry["offset"], entry["size"]) for entry in schema]
     if declared != expected:
-        raise AssertionError(f"{symbol}: parameters declared {declared}, expected {expected}")
+        raise AssertionError(f"{symbol}: arguments declared {declared}, expected {expected}")
 
 
-def resources(target, path):
-    """Registers and spilled bytes, read from the binary with the disassembler that comes with Triton."""
-    import specialise
-    if specialise.TARGETS[target][0] != "cuda":
-        return {}
+def disassemble(path, option):
+    """What the disassembler that comes with Triton prints."""
     import triton
     tool = Path(triton.__file__).parent / "backends/nvidia/bin/cuobjdump"
-    try:
-        text = subprocess.run([str(tool), "-res-usage", str(path)], capture_output=True, text=True).stdout
-    except OSError:
-        return {}
-    found = re.search(r"REG:(\d+) STACK:(\d+)", text)
-    return {"registers": int(found.group(1)), "stack": int(found.group(2))} if found else {}
+    return subprocess.run([str(tool), option, str(path)], capture_output=True, text=True, check=True).stdout
+
+
+def resources(path):
+    """Registers of a thread and bytes of stack (spills among them)."""
+    found = re.search(r"REG:(\d+) STACK:(\d+)", disassemble(path, "-res-usage"))
+    return {"registers": int(found.group(1)), "stack": int(found.group(2))}
 
 
 def build_entry(spec, target, directory, triton_version):
@@ -240,6 +251,10 @@ def build_entry(spec, target, directory, triton_version):
     path = directory / f"{spec.key}.{suffix}"
     partial = path.with_suffix(path.suffix + ".part")
     partial.write_bytes(binary)
+    on_cuda = specialise.TARGETS[target][0] == "cuda"
+    if on_cuda:
+        facts |= resources(partial)
+        check_against_cubin(schema, partial, facts["symbol"])
     partial.replace(path)
     shape = specialise.tile(spec, target)
     entry = {
@@ -250,7 +265,6 @@ def build_entry(spec, target, directory, triton_version):
         "kernel": spec.kernel,
         "select": spec.select,
         **facts,
-        **resources(target, path),
         "constants": specialise.constants(spec, target),
         "grid": specialise.grid(spec, target),
     }

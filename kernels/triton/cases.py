@@ -27,10 +27,15 @@ class Batch:
 
 
 def tile_list(runs, tokens_per_tile, padding=0):
-    """Every tile of every run, longest key range first, so that the last programs to start are short ones."""
-    tiles = [(int(run[1] and run[3]), index, first) for index, run in enumerate(runs)
-             for first in range(0, int(run[1]), tokens_per_tile)]
-    tiles.sort(key=lambda tile: (-tile[0], tile[1], -tile[2]))
+    """Every tile of every run, the one that sees most keys first, so that the last programs to start are short."""
+    tiles = []
+    for index, (_, q_len, position, key_len, left, right, _, _) in enumerate(np.asarray(runs).tolist()):
+        for first in range(0, q_len, tokens_per_tile):
+            last = position + min(first + tokens_per_tile, q_len) - 1
+            end = key_len if right < 0 else min(key_len, last + right + 1)
+            begin = 0 if left < 0 else max(0, position + first - left)
+            tiles.append((begin - end, index, first))
+    tiles.sort()
     listed = [(run, first) for _, run, first in tiles] + [(-1, 0)] * padding
     return np.array(listed or [(-1, 0)], np.int32).reshape(-1, 2)
 
@@ -57,7 +62,7 @@ def attend(q, k, v, low, high, positions, scale, softcap, slopes, sinks):
     tokens, heads, size = q.shape
     group = heads // k.shape[1]
     k, v = (np.repeat(x, group, axis=1) for x in (k, v))
-    x = scale * np.einsum("thd,khd->htk", q, k)
+    x = scale * (q.transpose(1, 0, 2) @ k.transpose(1, 2, 0))
     if softcap:
         x = softcap * np.tanh(x / softcap)
     keys = np.arange(k.shape[0])
@@ -75,7 +80,7 @@ def attend(q, k, v, low, high, positions, scale, softcap, slopes, sinks):
         total = total + np.exp(sinks[:, None] - largest)
     with np.errstate(divide="ignore"):
         lse = largest + np.log(total)
-    out = np.einsum("htk,khd->htd", p, v) / np.where(total == 0, 1.0, total)[:, :, None]
+    out = p @ v.transpose(1, 0, 2) / np.where(total == 0, 1.0, total)[:, :, None]
     return out.transpose(1, 0, 2), lse.T
 
 

@@ -181,7 +181,8 @@ def tile(spec, target):
         return Tile(block_m=max(1, min(8, 2048 // head)), warps=4, stages=1)
     rows = padded(spec.group)
     if spec.engine == "hopper":
-        return Tile(block_m=128 if head <= 256 else 64, block_n=128 if head <= 128 else 64, warps=4, stages=2)
+        return Tile(block_m=128 if head <= 256 else 64, block_n={64: 128, 128: 128, 256: 64, 512: 32}[max(64, head)],
+                    warps=4, stages=2)
     if spec.dtype == "fp32":
         return Tile(block_m=max(rows, 16), block_n=32 if head <= 256 else 16, warps=4, stages=1)
     hopper = target in ("sm_90", "sm_100")
@@ -191,7 +192,7 @@ def tile(spec, target):
             block_n = max(16, block_n // 2)
         return Tile(block_m=rows, block_n=block_n, warps=4, stages=3 if hopper else 2)
     if head <= 128:
-        return Tile(block_m=max(rows, 128), block_n=64, warps=4 if target == "sm_80" else 8, stages=3 if hopper else 2,
+        return Tile(block_m=max(rows, 128), block_n=64, warps=8, stages=3 if hopper else 2,
                     phased=True)
     if head <= 256:
         return Tile(block_m=max(rows, 128 if hopper else 64), block_n=64 if hopper else 32,
@@ -213,7 +214,7 @@ def constants(spec, target):
               "GROUP": spec.group, "HEAD_SIZE": spec.head_size, "BLOCK_SIZE": spec.block_size,
               "BLOCK_M": shape.block_m, "BLOCK_N": shape.block_n}
     if spec.engine == "hopper":
-        return chosen | {"STAGES": shape.stages}
+        return chosen | {"STAGES": shape.stages, "HEAD_PADDED": max(64, head)}
     return chosen | {"SPLIT": spec.use == "decode", "PHASED": shape.phased, "KV": spec.kv,
                      "TOKEN_SCALES": spec.token_scales, "HEAD_PADDED": head,
                      "NATIVE_FP8": target in ("sm_90", "sm_100"),
@@ -259,7 +260,9 @@ def specialisations(profile):
 
 
 def hopper_runs(spec):
-    return spec.use == "prefill" and spec.dtype != "fp32" and spec.kv == "same" and spec.block_size % 16 == 0
+    """Power-of-two blocks of at least 16 slots, 16-bit numbers, no quantised cache."""
+    return (spec.use == "prefill" and spec.dtype != "fp32" and spec.kv == "same" and spec.block_size >= 16
+            and spec.block_size & (spec.block_size - 1) == 0 and spec.group <= 64)
 
 
 def applies(spec, target):

@@ -1,0 +1,381 @@
+"""Paged prefill for Hopper: one producer warp feeds two consumer warp groups through shared memory.
+
+The producer walks the block table and copies key and value tiles with the tensor memory accelerator (one tensor map
+for the key cache, one for the value cache, each seen as [block, slot, head, dim] whatever its layout in memory). The
+consumers run both matrix products on the warp-group tensor cores and overlap the scores of one key tile with the
+values of the tile before. The grid is persistent: a program takes one (tile, head) pair a round, so the
+producer is already loading the next pair's keys while the consumers finish this one.
+
+Head sizes up to 256: a program has 128 rows, each consumer owns 64 of them. Head size 512: 64 rows, both consumers
+compute the scores and each owns half of the head of the output, since one warp group cannot hold all of it.
+
+Runs, tiles, masks and numbers are those of attention.py.
+"""
+
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.hopper import (fence_async_shared, mbarrier, tma, warpgroup_mma,
+                                                              warpgroup_mma_init, warpgroup_mma_wait)
+
+LOG2_E = gl.constexpr(1.4426950408889634)
+LN_2 = gl.constexpr(0.6931471805599453)
+
+# Columns of a tensor map's box: 128 bytes, one swizzle span.
+SPAN = 64
+SPAN_COLUMNS = gl.constexpr(SPAN)
+
+
+def box(block_size, block_n):
+    """Rows and columns that one copy moves."""
+    return min(block_size, block_n), SPAN
+
+
+def box_layout():
+    """The shared-memory layout of one copy."""
+    return gl.NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=16, rank=4)
+
+
+@gluon.jit
+def _tile(turn, tiles, runs, num_tiles, num_kv_heads):
+    """What this program's next (tile, head) pair is about; run -1 says that there is nothing to do. Tiles come longest
+    first, so every second round is dealt backwards: whoever got the longest then gets the shortest."""
+    program = gl.program_id(0)
+    programs = gl.num_programs(0)
+    dealt = turn * programs + gl.where(turn % 2 == 0, program, programs - 1 - program)
+    work = gl.minimum(dealt, num_tiles * num_kv_heads - 1)
+    tile = work // num_kv_heads
+    run = gl.where(dealt == work, gl.load(tiles + tile * 2), -1)
+    first = gl.load(tiles + tile * 2 + 1)
+    fields = runs + gl.maximum(run, 0).to(gl.int64) * 8
+    return (run, work % num_kv_heads, first, gl.load(fields), gl.load(fields + 1), gl.load(fields + 2),
+            gl.load(fields + 3), gl.load(fields + 4), gl.load(fields + 5), gl.load(fields + 6))
+
+
+@gluon.jit
+def _interval(local, q_start, position, key_len, left_window, right_window, key_low, key_high,
+              GENERAL: gl.constexpr):
+    """The inclusive key interval of query tokens given by their index in the run."""
+    if GENERAL:
+        token = (q_start + local).to(gl.int64)
+        low = gl.maximum(gl.load(key_low + token), 0)
+        high = gl.minimum(gl.load(key_high + token), key_len - 1)
+    else:
+        at = position + local
+        low = gl.where(left_window < 0, 0, gl.maximum(at - left_window, 0))
+        high = gl.where(right_window < 0, key_len - 1, gl.minimum(at + right_window, key_len - 1))
+    return low, high
+
+
+@gluon.jit
+def _key_range(first, q_start, q_len, position, key_len, left_window, right_window, key_low, key_high,
+               GENERAL: gl.constexpr, TOKENS: gl.constexpr, TOKENS_PADDED: gl.constexpr, BLOCK_N: gl.constexpr,
+               WARPS: gl.constexpr):
+    """First key (a multiple of BLOCK_N) and number of key tiles of a whole tile. Producer and consumers agree on it
+    because they all compute it."""
+    last_local = gl.minimum(first + TOKENS, q_len) - 1
+    if GENERAL:
+        layout: gl.constexpr = gl.BlockedLayout([1], [32], [WARPS], [0])
+        local = gl.minimum(first + gl.arange(0, TOKENS_PADDED, layout), last_local)
+        lows, highs = _interval(local, q_start, position, key_len, left_window, right_window, key_low, key_high, True)
+        low = gl.min(lows, 0)
+        high = gl.max(highs, 0)
+    else:
+        low, _high = _interval(first, q_start, position, key_len, left_window, right_window, key_low, key_high, False)
+        _low, high = _interval(last_local, q_start, position, key_len, left_window, right_window, key_low, key_high,
+                               False)
+    begin = gl.maximum(low, 0) // BLOCK_N * BLOCK_N
+    steps = gl.maximum(high + BLOCK_N - begin, 0) // BLOCK_N
+    return begin, steps
+
+
+@gluon.jit
+def _producer(k_map, v_map, k_smem, v_smem, k_full, k_empty, v_full, v_empty, runs, tiles, key_low, key_high,
+              block_table, block_table_stride, num_tiles, num_kv_heads,
+              GENERAL: gl.constexpr, GROUP: gl.constexpr, HEAD_PADDED: gl.constexpr, BLOCK_SIZE: gl.constexpr,
+              BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, STAGES: gl.constexpr):
+    TOKENS: gl.constexpr = BLOCK_M // GROUP
+    ROWS: gl.constexpr = BLOCK_SIZE if BLOCK_SIZE < BLOCK_N else BLOCK_N
+    PIECES: gl.constexpr = BLOCK_N // ROWS
+    SPANS: gl.constexpr = HEAD_PADDED // SPAN_COLUMNS
+    # The stage as the matrix product sees it is [BLOCK_N, HEAD_PADDED]; its memory is span by span, row by row.
+    k_pieces = k_smem._reinterpret(k_map.dtype, [STAGES * SPANS * PIECES, 1, ROWS, 1, SPAN_COLUMNS], k_map.layout)
+    v_pieces = v_smem._reinterpret(v_map.dtype, [STAGES * SPANS * PIECES, 1, ROWS, 1, SPAN_COLUMNS], v_map.layout)
+    count = 0
+    for round in range(gl.cdiv(num_tiles * num_kv_heads, gl.num_programs(0))):
+        run, head, first, q_start, q_len, position, key_len, left_window, right_window, row = _tile(
+            round, tiles, runs, num_tiles, num_kv_heads)
+        if run >= 0:
+            begin, steps = _key_range(first, q_start, q_len, position, key_len, left_window, right_window,
+                                      key_low, key_high, GENERAL, TOKENS, _power(TOKENS), BLOCK_N, 1)
+            table = block_table + row.to(gl.int64) * block_table_stride
+            last_block = gl.maximum(key_len - 1, 0) // BLOCK_SIZE
+            for step in range(steps):
+                start = begin + step * BLOCK_N
+                stage = count % STAGES
+                phase = (count // STAGES & 1) ^ 1
+                mbarrier.wait(k_empty.index(stage), phase)
+                mbarrier.expect(k_full.index(stage), BLOCK_N * HEAD_PADDED * 2)
+                for piece in gl.static_range(PIECES):
+                    key = start + piece * ROWS
+                    # Past the end the last block is read once more; those keys are masked.
+                    block = gl.load(table + gl.minimum(key // BLOCK_SIZE, last_block))
+                    for span in gl.static_range(SPANS):
+                        tma.async_copy_global_to_shared(
+                            k_map, [block, key % BLOCK_SIZE, head, span * SPAN_COLUMNS], k_full.index(stage),
+                            k_pieces.index((stage * SPANS + span) * PIECES + piece))
+                mbarrier.wait(v_empty.index(stage), phase)
+                mbarrier.expect(v_full.index(stage), BLOCK_N * HEAD_PADDED * 2)
+                for piece in gl.static_range(PIECES):
+                    key = start + piece * ROWS
+                    block = gl.load(table + gl.minimum(key // BLOCK_SIZE, last_block))
+                    for span in gl.static_range(SPANS):
+                        tma.async_copy_global_to_shared(
+                            v_map, [block, key % BLOCK_SIZE, head, span * SPAN_COLUMNS], v_full.index(stage),
+                            v_pieces.index((stage * SPANS + span) * PIECES + piece))
+                count += 1
+
+
+@gluon.constexpr_function
+def _power(n):
+    power = 1
+    while power < n:
+        power *= 2
+    return power
+
+
+@gluon.constexpr_function
+def _rows_layout(columns):
+    """Four warps over rows of 16-bit numbers, 16 bytes a thread."""
+    across = min(columns // 8, 32)
+    return gl.BlockedLayout([1, 8], [32 // across, across], [4, 1], [1, 0])
+
+
+@gluon.jit
+def _rows(first, q_start, q_len, kv_head, GROUP: gl.constexpr, TOKENS: gl.constexpr, ROW: gl.constexpr,
+          LAYOUT: gl.constexpr):
+    """Of 64 rows from ROW on: whether they stand for anything, their query token and their query head."""
+    rows = ROW + gl.arange(0, 64, LAYOUT)
+    local = first + rows // GROUP
+    valid = (rows < TOKENS * GROUP) & (local < q_len)
+    token = (q_start + gl.minimum(local, q_len - 1)).to(gl.int64)
+    return valid, token, kv_head * GROUP + rows % GROUP
+
+
+@gluon.jit
+def _softmax(s, m, l, start, low, high, inner_low, inner_high, at, slope, scale, softcap,
+             SOFTCAP: gl.constexpr, ALIBI: gl.constexpr, BLOCK_N: gl.constexpr, LAYOUT: gl.constexpr):
+    """Folds a score tile into the running maximum and sum; returns the weights and the factor for what came before."""
+    keys = start + gl.arange(0, BLOCK_N, gl.SliceLayout(0, LAYOUT))
+    if SOFTCAP:
+        s = 1.0 - 2.0 / (gl.exp2(s * (scale / softcap * (2.0 * LOG2_E))) + 1.0)
+        s = s * (softcap * LOG2_E)
+    if ALIBI:
+        if not SOFTCAP:
+            s = s * (scale * LOG2_E)
+        s = s + slope[:, None] * (keys[None, :] - at[:, None]).to(gl.float32) * LOG2_E
+    if SOFTCAP or ALIBI:
+        to_log2 = 1.0
+    else:
+        to_log2 = scale * LOG2_E
+    if (start < inner_low) | (start + BLOCK_N - 1 > inner_high):
+        s = gl.where((keys[None, :] >= low[:, None]) & (keys[None, :] <= high[:, None]), s, float("-inf"))
+    m_new = gl.maximum(m, gl.max(s, 1) * to_log2)
+    m_finite = gl.where(m_new == float("-inf"), 0.0, m_new)
+    p = gl.exp2(s * to_log2 - m_finite[:, None])
+    alpha = gl.exp2(m - m_finite)
+    l = l * alpha + gl.sum(p, 1)
+    return p, m_new, l, alpha
+
+
+@gluon.jit
+def _consumer(q, q_smem, q_full, q_empty, k_smem, v_smem, k_full, k_empty, v_full, v_empty, out, lse, runs, tiles,
+              key_low, key_high, sinks, alibi_slopes, softmax_scale, softcap,
+              q_stride_token, q_stride_head, out_stride_token, out_stride_head, lse_stride_token, lse_stride_head,
+              write_lse, has_sinks, num_tiles, num_kv_heads,
+              GENERAL: gl.constexpr, SOFTCAP: gl.constexpr, ALIBI: gl.constexpr, GROUP: gl.constexpr,
+              HEAD_SIZE: gl.constexpr, HEAD_PADDED: gl.constexpr, BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr,
+              STAGES: gl.constexpr, INDEX: gl.constexpr):
+    TOKENS: gl.constexpr = BLOCK_M // GROUP
+    # Whole rows each, or (head size 512) the same rows and half of the head each.
+    HALVES: gl.constexpr = BLOCK_M == 64
+    WIDTH: gl.constexpr = HEAD_PADDED // 2 if HALVES else HEAD_PADDED
+    COLUMN: gl.constexpr = INDEX * WIDTH if HALVES else 0
+    ROW: gl.constexpr = 0 if HALVES else INDEX * 64
+    scores: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK_N, 16])
+    values: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, WIDTH, 16])
+    weights: gl.constexpr = gl.DotOperandLayout(0, values, 2)
+    copying: gl.constexpr = _rows_layout(WIDTH)
+    by_row: gl.constexpr = gl.SliceLayout(1, scores)
+    dtype: gl.constexpr = q.dtype.element_ty
+    count = 0
+    turn = 0
+    if HALVES:
+        q_mine = q_smem.slice(COLUMN, WIDTH, dim=1)
+    else:
+        q_mine = q_smem.index(INDEX)
+    for round in range(gl.cdiv(num_tiles * num_kv_heads, gl.num_programs(0))):
+        run, kv_head, first, q_start, q_len, position, key_len, left_window, right_window, row = _tile(
+            round, tiles, runs, num_tiles, num_kv_heads)
+        if run >= 0:
+            begin, steps = _key_range(first, q_start, q_len, position, key_len, left_window, right_window,
+                                      key_low, key_high, GENERAL, TOKENS, _power(TOKENS), BLOCK_N, 4)
+            last_local = gl.minimum(first + TOKENS, q_len) - 1
+
+            columns = COLUMN + gl.arange(0, WIDTH, gl.SliceLayout(0, copying))
+            copy_valid, copy_token, copy_head = _rows(first, q_start, q_len, kv_head, GROUP, TOKENS, ROW,
+                                                      gl.SliceLayout(1, copying))
+            q_offsets = copy_token * q_stride_token + copy_head * q_stride_head
+            q_tile = gl.load(q + q_offsets[:, None] + columns[None, :],
+                             mask=copy_valid[:, None] & (columns[None, :] < HEAD_SIZE), other=0.0)
+            if HALVES:
+                mbarrier.wait(q_empty, (turn & 1) ^ 1)
+            q_mine.store(q_tile)
+            fence_async_shared()
+            if HALVES:
+                mbarrier.arrive(q_full, count=1)
+                mbarrier.wait(q_full, turn & 1)
+                turn += 1
+
+            rows = ROW + gl.arange(0, 64, by_row)
+            local = gl.minimum(first + rows // GROUP, last_local)
+            low, high = _interval(local, q_start, position, key_len, left_window, right_window, key_low, key_high,
+                                  GENERAL)
+            inner_low = gl.max(low, 0)
+            inner_high = gl.min(high, 0)
+            at = position + local
+            valid, _token, head = _rows(first, q_start, q_len, kv_head, GROUP, TOKENS, ROW, by_row)
+            if ALIBI:
+                slope = gl.load(alibi_slopes + head, mask=valid, other=0.0)
+            else:
+                slope = gl.zeros([64], gl.float32, by_row)
+            # Without a sink the softmax starts empty: maximum -inf, sum 0.
+            m = gl.load(sinks + head, mask=valid & (has_sinks != 0), other=float("-inf")) * LOG2_E
+            l = gl.where(m == float("-inf"), 0.0, 1.0)
+            acc = gl.zeros([64, WIDTH], gl.float32, values)
+            if steps > 0:
+                if HALVES:
+                    q_all = q_smem
+                else:
+                    q_all = q_mine
+                stage = count % STAGES
+                mbarrier.wait(k_full.index(stage), count // STAGES & 1)
+                s = warpgroup_mma(q_all, k_smem.index(stage).permute((1, 0)),
+                                  gl.zeros([64, BLOCK_N], gl.float32, scores), use_acc=False, is_async=True)
+                s = warpgroup_mma_wait(0, deps=[s])
+                mbarrier.arrive(k_empty.index(stage), count=1)
+                p, m, l, alpha = _softmax(s, m, l, begin, low, high, inner_low, inner_high, at, slope,
+                                          softmax_scale, softcap, SOFTCAP, ALIBI, BLOCK_N, scores)
+                p16 = gl.convert_layout(p.to(dtype), weights)
+                for step in range(1, steps):
+                    stage = count % STAGES
+                    phase = count // STAGES & 1
+                    count += 1
+                    next_stage = count % STAGES
+                    mbarrier.wait(k_full.index(next_stage), count // STAGES & 1)
+                    s_next = warpgroup_mma(q_all, k_smem.index(next_stage).permute((1, 0)),
+                                           gl.zeros([64, BLOCK_N], gl.float32, scores), use_acc=False, is_async=True)
+                    mbarrier.wait(v_full.index(stage), phase)
+                    if HALVES:
+                        v_tile = v_smem.index(stage).slice(COLUMN, WIDTH, dim=1)
+                    else:
+                        v_tile = v_smem.index(stage)
+                    acc_next = warpgroup_mma(p16, v_tile, acc, is_async=True)
+                    s = warpgroup_mma_wait(1, deps=[s_next])
+                    mbarrier.arrive(k_empty.index(next_stage), count=1)
+                    p, m, l, alpha = _softmax(s, m, l, begin + step * BLOCK_N, low, high, inner_low, inner_high, at,
+                                              slope, softmax_scale, softcap, SOFTCAP, ALIBI, BLOCK_N, scores)
+                    acc, _p = warpgroup_mma_wait(0, deps=[acc_next, p16])
+                    mbarrier.arrive(v_empty.index(stage), count=1)
+                    acc = acc * gl.convert_layout(alpha, gl.SliceLayout(1, values))[:, None]
+                    p16 = gl.convert_layout(p.to(dtype), weights)
+                stage = count % STAGES
+                mbarrier.wait(v_full.index(stage), count // STAGES & 1)
+                if HALVES:
+                    v_tile = v_smem.index(stage).slice(COLUMN, WIDTH, dim=1)
+                else:
+                    v_tile = v_smem.index(stage)
+                acc_next = warpgroup_mma(p16, v_tile, acc, is_async=True)
+                acc, _p = warpgroup_mma_wait(0, deps=[acc_next, p16])
+                mbarrier.arrive(v_empty.index(stage), count=1)
+                count += 1
+
+            seen = l > 0.0
+            inverse = gl.where(seen, 1.0 / gl.where(seen, l, 1.0), 0.0)
+            result = (acc * gl.convert_layout(inverse, gl.SliceLayout(1, values))[:, None]).to(dtype)
+            # Read again rather than kept: the loop above needs every register.
+            run, kv_head, first, q_start, q_len, position, key_len, left_window, right_window, row = _tile(
+                round, tiles, runs, num_tiles, num_kv_heads)
+            if HALVES:
+                mbarrier.arrive(q_empty, count=1)
+                to_valid, to_token, to_head = _rows(first, q_start, q_len, kv_head, GROUP, TOKENS, ROW,
+                                                    gl.SliceLayout(1, values))
+                to_columns = COLUMN + gl.arange(0, WIDTH, gl.SliceLayout(0, values))
+                offsets = to_token * out_stride_token + to_head * out_stride_head
+                gl.store(out + offsets[:, None] + to_columns[None, :], result,
+                         mask=to_valid[:, None] & (to_columns[None, :] < HEAD_SIZE))
+            else:
+                # Through the query's shared memory, which is free now, so that rows leave in whole lines.
+                q_mine.store(result)
+                copy_valid, copy_token, copy_head = _rows(first, q_start, q_len, kv_head, GROUP, TOKENS, ROW,
+                                                          gl.SliceLayout(1, copying))
+                columns = COLUMN + gl.arange(0, WIDTH, gl.SliceLayout(0, copying))
+                offsets = copy_token * out_stride_token + copy_head * out_stride_head
+                gl.store(out + offsets[:, None] + columns[None, :], q_mine.load(copying),
+                         mask=copy_valid[:, None] & (columns[None, :] < HEAD_SIZE))
+            valid, token, head = _rows(first, q_start, q_len, kv_head, GROUP, TOKENS, ROW, by_row)
+            lse_2 = gl.where(seen, m + gl.log2(gl.where(seen, l, 1.0)), float("-inf"))
+            if not HALVES or INDEX == 0:
+                gl.store(lse + token * lse_stride_token + head * lse_stride_head, lse_2 * LN_2,
+                         mask=valid & (write_lse != 0))
+
+
+@gluon.jit
+def hopper_attention(q, k_map, v_map, out, lse, runs, tiles, key_low, key_high, block_table, sinks, alibi_slopes,
+                     softmax_scale, softcap,
+                     q_stride_token, q_stride_head, out_stride_token, out_stride_head,
+                     lse_stride_token, lse_stride_head, block_table_stride,
+                     write_lse, has_sinks, num_tiles, num_kv_heads,
+                     GENERAL: gl.constexpr, SOFTCAP: gl.constexpr, ALIBI: gl.constexpr, GROUP: gl.constexpr,
+                     HEAD_SIZE: gl.constexpr, HEAD_PADDED: gl.constexpr, BLOCK_SIZE: gl.constexpr,
+                     BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, STAGES: gl.constexpr):
+    """Grid (programs): any number works, one per multiprocessor is meant."""
+    dtype: gl.constexpr = q.dtype.element_ty
+    shared: gl.constexpr = gl.NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=16, rank=2)
+    if BLOCK_M == 64:
+        q_smem = gl.allocate_shared_memory(dtype, [64, HEAD_PADDED], shared)
+    else:
+        q_smem = gl.allocate_shared_memory(dtype, [2, 64, HEAD_PADDED], shared)
+    k_smem = gl.allocate_shared_memory(dtype, [STAGES, BLOCK_N, HEAD_PADDED], shared)
+    v_smem = gl.allocate_shared_memory(dtype, [STAGES, BLOCK_N, HEAD_PADDED], shared)
+    q_full = gl.allocate_shared_memory(gl.int64, [1], mbarrier.MBarrierLayout())
+    q_empty = gl.allocate_shared_memory(gl.int64, [1], mbarrier.MBarrierLayout())
+    k_full = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
+    k_empty = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
+    v_full = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
+    v_empty = gl.allocate_shared_memory(gl.int64, [STAGES, 1], mbarrier.MBarrierLayout())
+    mbarrier.init(q_full, count=2)
+    mbarrier.init(q_empty, count=2)
+    for stage in gl.static_range(STAGES):
+        mbarrier.init(k_full.index(stage), count=1)
+        mbarrier.init(k_empty.index(stage), count=2)
+        mbarrier.init(v_full.index(stage), count=1)
+        mbarrier.init(v_empty.index(stage), count=2)
+    fence_async_shared()
+    gl.warp_specialize([
+        (_consumer,
+         (q, q_smem, q_full, q_empty, k_smem, v_smem, k_full, k_empty, v_full, v_empty, out, lse, runs, tiles,
+         key_low, key_high, sinks, alibi_slopes, softmax_scale, softcap, q_stride_token, q_stride_head,
+         out_stride_token, out_stride_head, lse_stride_token, lse_stride_head, write_lse, has_sinks,
+         num_tiles, num_kv_heads, GENERAL, SOFTCAP, ALIBI, GROUP, HEAD_SIZE, HEAD_PADDED, BLOCK_M, BLOCK_N,
+         STAGES, 0)),
+        (_consumer,
+         (q, q_smem, q_full, q_empty, k_smem, v_smem, k_full, k_empty, v_full, v_empty, out, lse, runs, tiles,
+         key_low, key_high, sinks, alibi_slopes, softmax_scale, softcap, q_stride_token, q_stride_head,
+         out_stride_token, out_stride_head, lse_stride_token, lse_stride_head, write_lse, has_sinks,
+         num_tiles, num_kv_heads, GENERAL, SOFTCAP, ALIBI, GROUP, HEAD_SIZE, HEAD_PADDED, BLOCK_M, BLOCK_N,
+         STAGES, 1)),
+        (_producer,
+         (k_map, v_map, k_smem, v_smem, k_full, k_empty, v_full, v_empty, runs, tiles, key_low, key_high,
+          block_table, block_table_stride, num_tiles, num_kv_heads, GENERAL, GROUP, HEAD_PADDED, BLOCK_SIZE,
+          BLOCK_M, BLOCK_N, STAGES)),
+    ], [4, 1], [240, 24])
