@@ -4,7 +4,7 @@
     bench_kernels.py PACKS [--profile profiles/bench.json] [--target sm_90] [--peers] [--out FILE.json]
 
 Every kernel is checked against float32 attention on part of its output before it is timed. Medians of event-timed
-launches, the L2 cache overwritten before each. TFLOP/s counts 4 * head size for each visible (query, key) pair and
+launches, the L2 cache filled with other data before each. TFLOP/s counts 4 * head size for each visible (query, key) pair and
 query head; TB/s counts every key and value once. Our kernels read a paged cache with shuffled blocks of 64; peers get
 contiguous keys and values.
 """
@@ -71,10 +71,11 @@ FLUSH = None
 
 
 def median_ms(launch, budget_ms=30.0, least=10):
-    """Median of single launches, each after the L2 cache was overwritten."""
+    """Median of single launches, each after the L2 cache was filled with other, clean data. (Writing to fill it would
+    leave lines behind that are written back during the launch.)"""
     global FLUSH
     if FLUSH is None:
-        FLUSH = torch.empty(64 * 2 ** 20, dtype=torch.int32, device="cuda")
+        FLUSH = torch.zeros(64 * 2 ** 20, dtype=torch.int32, device="cuda")
     for _ in range(2):
         launch()
     torch.cuda.synchronize()
@@ -82,7 +83,7 @@ def median_ms(launch, budget_ms=30.0, least=10):
     while len(times) < least or (spent < budget_ms and len(times) < 50):
         pairs = []
         for _ in range(5):
-            FLUSH.zero_()
+            FLUSH.max()
             start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
             start.record()
             launch()
@@ -156,8 +157,7 @@ class Setting:
 
     def arguments(self, tokens_per_tile, splits):
         work = self.work
-        runs = self.runs()
-        tiles = cases.tile_list(runs, tokens_per_tile)
+        tiles = cases.tile_list(self.runs(), tokens_per_tile)
         k, v = self.caches
         ones = torch.ones(1, device="cuda")
         named = {
@@ -165,7 +165,7 @@ class Setting:
             "k_map": (k, list(k.shape), list(k.stride())), "v_map": (v, list(v.shape), list(v.stride())),
             "partial_out": torch.empty(self.tokens, work.heads, splits, work.head_size, device="cuda"),
             "partial_lse": torch.empty(self.tokens, work.heads, splits, device="cuda"),
-            "runs": torch.from_numpy(runs).cuda(), "tiles": torch.from_numpy(tiles).cuda(), "key_low": self.low,
+            "tiles": torch.from_numpy(tiles).cuda(), "key_low": self.low,
             "key_high": self.high, "block_table": self.table, "sinks": ones, "alibi_slopes": ones, "k_scales": ones,
             "v_scales": ones, "softmax_scale": work.head_size ** -0.5, "softcap": 0.0,
             "q_stride_token": self.q.stride(0), "q_stride_head": self.q.stride(1),
@@ -216,10 +216,8 @@ def time_ours(pack, specs, setting, target):
         for splits in split_choices(work) if spec.use == "decode" else (1,):
             arguments, num_tiles = setting.arguments(tile.block_m // spec.group, splits)
             if spec.variant == "general":
-                whole = setting.runs(lowered=False)
-                tiles = cases.tile_list(whole, tile.block_m // spec.group)
-                arguments |= {"runs": torch.from_numpy(whole).cuda(), "tiles": torch.from_numpy(tiles).cuda(),
-                              "num_tiles": len(tiles)}
+                tiles = cases.tile_list(setting.runs(lowered=False), tile.block_m // spec.group)
+                arguments |= {"tiles": torch.from_numpy(tiles).cuda(), "num_tiles": len(tiles)}
                 num_tiles = len(tiles)
             setting.out.fill_(float("nan"))
             setting.lse.fill_(float("nan"))

@@ -154,6 +154,8 @@ def compile_one(spec, target):
         **{f"{kind}_scratch_{fact}": getattr(metadata, f"{kind}_scratch_{fact}", None) or empty
            for kind in ("global", "profile") for fact, empty in (("size", 0), ("align", 1))},
     }
+    if metadata.shared > specialise.SHARED_LIMIT[target]:
+        raise ValueError(f"{metadata.shared} bytes of shared memory, {target} has {specialise.SHARED_LIMIT[target]}")
     maps = [dict(m) for m in (getattr(metadata, "tensordesc_meta", None) or [])]
     schema = parameter_schema(spec, maps)
     if backend == "hip":
@@ -268,6 +270,8 @@ def build_entry(spec, target, directory, triton_version):
         "constants": specialise.constants(spec, target),
         "grid": specialise.grid(spec, target),
     }
+    if spec.use == "merge" and specialise.signals(target):
+        entry["programmatic_launch"] = True
     if spec.use in ("prefill", "decode"):
         entry["tile"] = {"rows": shape.block_m, "tokens": shape.block_m // spec.group, "keys": shape.block_n}
     entry["arguments"] = schema

@@ -9,8 +9,6 @@ import numpy as np
 import formats
 import specialise
 
-RUN_FIELDS = 8
-
 
 @dataclass
 class Batch:
@@ -29,15 +27,15 @@ class Batch:
 def tile_list(runs, tokens_per_tile, padding=0):
     """Every tile of every run, the one that sees most keys first, so that the last programs to start are short."""
     tiles = []
-    for index, (_, q_len, position, key_len, left, right, _, _) in enumerate(np.asarray(runs).tolist()):
+    for start, q_len, position, key_len, left, right, row in np.asarray(runs)[:, :7].tolist():
         for first in range(0, q_len, tokens_per_tile):
-            last = position + min(first + tokens_per_tile, q_len) - 1
-            end = key_len if right < 0 else min(key_len, last + right + 1)
+            tokens = min(tokens_per_tile, q_len - first)
+            end = key_len if right < 0 else min(key_len, position + first + tokens + right)
             begin = 0 if left < 0 else max(0, position + first - left)
-            tiles.append((begin - end, index, first))
+            tiles.append((begin - end, start + first, tokens, position + first, key_len, left, right, row, 0))
     tiles.sort()
-    listed = [(run, first) for _, run, first in tiles] + [(-1, 0)] * padding
-    return np.array(listed or [(-1, 0)], np.int32).reshape(-1, 2)
+    listed = [tile[1:] for tile in tiles] + [(0, 0, 0, 0, -1, 0, 0, 0)] * padding
+    return np.array(listed or [(0, 0, 0, 0, -1, 0, 0, 0)], np.int32)
 
 
 def cache_storage(rng, num_blocks, block_size, heads, head_size, layout, dtype):
@@ -197,7 +195,7 @@ def make(rng, spec, tile, *, num_sequences=3, max_keys=200, max_queries=40, num_
         "lse": np.full((num_tokens, heads), 1e30, np.float32),
         "partial_out": np.full((num_tokens, heads, splits, head_size), np.nan, np.float32),
         "partial_lse": np.full((num_tokens, heads, splits), np.nan, np.float32),
-        "runs": runs, "tiles": tiles, "key_low": low, "key_high": high, "block_table": table, "sinks": sink_values,
+        "tiles": tiles, "key_low": low, "key_high": high, "block_table": table, "sinks": sink_values,
         "alibi_slopes": slopes, "k_scales": ks, "v_scales": vs, "softmax_scale": scale, "softcap": softcap,
         "q_stride_token": heads * head_size, "q_stride_head": head_size,
         "out_stride_token": heads * head_size, "out_stride_head": head_size,

@@ -9,7 +9,7 @@ producer is already loading the next pair's keys while the consumers finish this
 Head sizes up to 256: a program has 128 rows, each consumer owns 64 of them. Head size 512: 64 rows, both consumers
 compute the scores and each owns half of the head of the output, since one warp group cannot hold all of it.
 
-Runs, tiles, masks and numbers are those of attention.py.
+Tiles, masks and numbers are those of attention.py.
 """
 
 from triton.experimental import gluon
@@ -36,27 +36,25 @@ def box_layout():
 
 
 @gluon.jit
-def _tile(turn, tiles, runs, num_tiles, num_kv_heads):
-    """What this program's next (tile, head) pair is about; run -1 says that there is nothing to do. Tiles come longest
-    first, so every second round is dealt backwards: whoever got the longest then gets the shortest."""
+def _tile(turn, tiles, num_tiles, num_kv_heads):
+    """What this program's next (tile, head) pair is about; no tokens say that there is nothing to do. Tiles come
+    longest first, so every second round is dealt backwards: whoever got the longest then gets the shortest."""
     program = gl.program_id(0)
     programs = gl.num_programs(0)
     dealt = turn * programs + gl.where(turn % 2 == 0, program, programs - 1 - program)
     work = gl.minimum(dealt, num_tiles * num_kv_heads - 1)
-    tile = work // num_kv_heads
-    run = gl.where(dealt == work, gl.load(tiles + tile * 2), -1)
-    first = gl.load(tiles + tile * 2 + 1)
-    fields = runs + gl.maximum(run, 0).to(gl.int64) * 8
-    return (run, work % num_kv_heads, first, gl.load(fields), gl.load(fields + 1), gl.load(fields + 2),
-            gl.load(fields + 3), gl.load(fields + 4), gl.load(fields + 5), gl.load(fields + 6))
+    fields = tiles + work // num_kv_heads * 8
+    tokens = gl.where(dealt == work, gl.load(fields + 1), 0)
+    return (tokens, work % num_kv_heads, gl.load(fields), gl.load(fields + 2), gl.load(fields + 3),
+            gl.load(fields + 4), gl.load(fields + 5), gl.load(fields + 6))
 
 
 @gluon.jit
-def _interval(local, q_start, position, key_len, left_window, right_window, key_low, key_high,
+def _interval(local, first, position, key_len, left_window, right_window, key_low, key_high,
               GENERAL: gl.constexpr):
-    """The inclusive key interval of query tokens given by their index in the run."""
+    """The inclusive key interval of query tokens given by their index in the tile."""
     if GENERAL:
-        token = (q_start + local).to(gl.int64)
+        token = (first + local).to(gl.int64)
         low = gl.maximum(gl.load(key_low + token), 0)
         high = gl.minimum(gl.load(key_high + token), key_len - 1)
     else:
@@ -67,21 +65,19 @@ def _interval(local, q_start, position, key_len, left_window, right_window, key_
 
 
 @gluon.jit
-def _key_range(first, q_start, q_len, position, key_len, left_window, right_window, key_low, key_high,
-               GENERAL: gl.constexpr, TOKENS: gl.constexpr, TOKENS_PADDED: gl.constexpr, BLOCK_N: gl.constexpr,
-               WARPS: gl.constexpr):
+def _key_range(first, tokens, position, key_len, left_window, right_window, key_low, key_high,
+               GENERAL: gl.constexpr, TOKENS_PADDED: gl.constexpr, BLOCK_N: gl.constexpr, WARPS: gl.constexpr):
     """First key (a multiple of BLOCK_N) and number of key tiles of a whole tile. Producer and consumers agree on it
     because they all compute it."""
-    last_local = gl.minimum(first + TOKENS, q_len) - 1
     if GENERAL:
         layout: gl.constexpr = gl.BlockedLayout([1], [32], [WARPS], [0])
-        local = gl.minimum(first + gl.arange(0, TOKENS_PADDED, layout), last_local)
-        lows, highs = _interval(local, q_start, position, key_len, left_window, right_window, key_low, key_high, True)
+        local = gl.minimum(gl.arange(0, TOKENS_PADDED, layout), tokens - 1)
+        lows, highs = _interval(local, first, position, key_len, left_window, right_window, key_low, key_high, True)
         low = gl.min(lows, 0)
         high = gl.max(highs, 0)
     else:
-        low, _high = _interval(first, q_start, position, key_len, left_window, right_window, key_low, key_high, False)
-        _low, high = _interval(last_local, q_start, position, key_len, left_window, right_window, key_low, key_high,
+        low, _high = _interval(0, first, position, key_len, left_window, right_window, key_low, key_high, False)
+        _low, high = _interval(tokens - 1, first, position, key_len, left_window, right_window, key_low, key_high,
                                False)
     begin = gl.maximum(low, 0) // BLOCK_N * BLOCK_N
     steps = gl.maximum(high + BLOCK_N - begin, 0) // BLOCK_N
@@ -89,11 +85,10 @@ def _key_range(first, q_start, q_len, position, key_len, left_window, right_wind
 
 
 @gluon.jit
-def _producer(k_map, v_map, k_smem, v_smem, k_full, k_empty, v_full, v_empty, runs, tiles, key_low, key_high,
+def _producer(k_map, v_map, k_smem, v_smem, k_full, k_empty, v_full, v_empty, tiles, key_low, key_high,
               block_table, block_table_stride, num_tiles, num_kv_heads,
               GENERAL: gl.constexpr, GROUP: gl.constexpr, HEAD_PADDED: gl.constexpr, BLOCK_SIZE: gl.constexpr,
               BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, STAGES: gl.constexpr):
-    TOKENS: gl.constexpr = BLOCK_M // GROUP
     ROWS: gl.constexpr = BLOCK_SIZE if BLOCK_SIZE < BLOCK_N else BLOCK_N
     PIECES: gl.constexpr = BLOCK_N // ROWS
     SPANS: gl.constexpr = HEAD_PADDED // SPAN_COLUMNS
@@ -102,11 +97,11 @@ def _producer(k_map, v_map, k_smem, v_smem, k_full, k_empty, v_full, v_empty, ru
     v_pieces = v_smem._reinterpret(v_map.dtype, [STAGES * SPANS * PIECES, 1, ROWS, 1, SPAN_COLUMNS], v_map.layout)
     count = 0
     for round in range(gl.cdiv(num_tiles * num_kv_heads, gl.num_programs(0))):
-        run, head, first, q_start, q_len, position, key_len, left_window, right_window, row = _tile(
-            round, tiles, runs, num_tiles, num_kv_heads)
-        if run >= 0:
-            begin, steps = _key_range(first, q_start, q_len, position, key_len, left_window, right_window,
-                                      key_low, key_high, GENERAL, TOKENS, _power(TOKENS), BLOCK_N, 1)
+        tokens, head, first, position, key_len, left_window, right_window, row = _tile(
+            round, tiles, num_tiles, num_kv_heads)
+        if tokens > 0:
+            begin, steps = _key_range(first, tokens, position, key_len, left_window, right_window,
+                                      key_low, key_high, GENERAL, _power(BLOCK_M // GROUP), BLOCK_N, 1)
             table = block_table + row.to(gl.int64) * block_table_stride
             last_block = gl.maximum(key_len - 1, 0) // BLOCK_SIZE
             for step in range(steps):
@@ -151,14 +146,12 @@ def _rows_layout(columns):
 
 
 @gluon.jit
-def _rows(first, q_start, q_len, kv_head, GROUP: gl.constexpr, TOKENS: gl.constexpr, ROW: gl.constexpr,
-          LAYOUT: gl.constexpr):
+def _rows(first, tokens, kv_head, GROUP: gl.constexpr, ROW: gl.constexpr, LAYOUT: gl.constexpr):
     """Of 64 rows from ROW on: whether they stand for anything, their query token and their query head."""
     rows = ROW + gl.arange(0, 64, LAYOUT)
-    local = first + rows // GROUP
-    valid = (rows < TOKENS * GROUP) & (local < q_len)
-    token = (q_start + gl.minimum(local, q_len - 1)).to(gl.int64)
-    return valid, token, kv_head * GROUP + rows % GROUP
+    local = rows // GROUP
+    token = (first + gl.minimum(local, tokens - 1)).to(gl.int64)
+    return local < tokens, token, kv_head * GROUP + rows % GROUP
 
 
 @gluon.jit
@@ -188,14 +181,13 @@ def _softmax(s, m, l, start, low, high, inner_low, inner_high, at, slope, scale,
 
 
 @gluon.jit
-def _consumer(q, q_smem, q_full, q_empty, k_smem, v_smem, k_full, k_empty, v_full, v_empty, out, lse, runs, tiles,
+def _consumer(q, q_smem, q_full, q_empty, k_smem, v_smem, k_full, k_empty, v_full, v_empty, out, lse, tiles,
               key_low, key_high, sinks, alibi_slopes, softmax_scale, softcap,
               q_stride_token, q_stride_head, out_stride_token, out_stride_head, lse_stride_token, lse_stride_head,
               write_lse, has_sinks, num_tiles, num_kv_heads,
               GENERAL: gl.constexpr, SOFTCAP: gl.constexpr, ALIBI: gl.constexpr, GROUP: gl.constexpr,
               HEAD_SIZE: gl.constexpr, HEAD_PADDED: gl.constexpr, BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr,
               STAGES: gl.constexpr, INDEX: gl.constexpr):
-    TOKENS: gl.constexpr = BLOCK_M // GROUP
     # Whole rows each, or (head size 512) the same rows and half of the head each.
     HALVES: gl.constexpr = BLOCK_M == 64
     WIDTH: gl.constexpr = HEAD_PADDED // 2 if HALVES else HEAD_PADDED
@@ -214,15 +206,13 @@ def _consumer(q, q_smem, q_full, q_empty, k_smem, v_smem, k_full, k_empty, v_ful
     else:
         q_mine = q_smem.index(INDEX)
     for round in range(gl.cdiv(num_tiles * num_kv_heads, gl.num_programs(0))):
-        run, kv_head, first, q_start, q_len, position, key_len, left_window, right_window, row = _tile(
-            round, tiles, runs, num_tiles, num_kv_heads)
-        if run >= 0:
-            begin, steps = _key_range(first, q_start, q_len, position, key_len, left_window, right_window,
-                                      key_low, key_high, GENERAL, TOKENS, _power(TOKENS), BLOCK_N, 4)
-            last_local = gl.minimum(first + TOKENS, q_len) - 1
-
+        tokens, kv_head, first, position, key_len, left_window, right_window, row = _tile(
+            round, tiles, num_tiles, num_kv_heads)
+        if tokens > 0:
+            begin, steps = _key_range(first, tokens, position, key_len, left_window, right_window,
+                                      key_low, key_high, GENERAL, _power(BLOCK_M // GROUP), BLOCK_N, 4)
             columns = COLUMN + gl.arange(0, WIDTH, gl.SliceLayout(0, copying))
-            copy_valid, copy_token, copy_head = _rows(first, q_start, q_len, kv_head, GROUP, TOKENS, ROW,
+            copy_valid, copy_token, copy_head = _rows(first, tokens, kv_head, GROUP, ROW,
                                                       gl.SliceLayout(1, copying))
             q_offsets = copy_token * q_stride_token + copy_head * q_stride_head
             q_tile = gl.load(q + q_offsets[:, None] + columns[None, :],
@@ -236,14 +226,13 @@ def _consumer(q, q_smem, q_full, q_empty, k_smem, v_smem, k_full, k_empty, v_ful
                 mbarrier.wait(q_full, turn & 1)
                 turn += 1
 
-            rows = ROW + gl.arange(0, 64, by_row)
-            local = gl.minimum(first + rows // GROUP, last_local)
-            low, high = _interval(local, q_start, position, key_len, left_window, right_window, key_low, key_high,
+            local = gl.minimum((ROW + gl.arange(0, 64, by_row)) // GROUP, tokens - 1)
+            low, high = _interval(local, first, position, key_len, left_window, right_window, key_low, key_high,
                                   GENERAL)
             inner_low = gl.max(low, 0)
             inner_high = gl.min(high, 0)
             at = position + local
-            valid, _token, head = _rows(first, q_start, q_len, kv_head, GROUP, TOKENS, ROW, by_row)
+            valid, _token, head = _rows(first, tokens, kv_head, GROUP, ROW, by_row)
             if ALIBI:
                 slope = gl.load(alibi_slopes + head, mask=valid, other=0.0)
             else:
@@ -303,11 +292,11 @@ def _consumer(q, q_smem, q_full, q_empty, k_smem, v_smem, k_full, k_empty, v_ful
             inverse = gl.where(seen, 1.0 / gl.where(seen, l, 1.0), 0.0)
             result = (acc * gl.convert_layout(inverse, gl.SliceLayout(1, values))[:, None]).to(dtype)
             # Read again rather than kept: the loop above needs every register.
-            run, kv_head, first, q_start, q_len, position, key_len, left_window, right_window, row = _tile(
-                round, tiles, runs, num_tiles, num_kv_heads)
+            tokens, kv_head, first, position, key_len, left_window, right_window, row = _tile(
+                round, tiles, num_tiles, num_kv_heads)
             if HALVES:
                 mbarrier.arrive(q_empty, count=1)
-                to_valid, to_token, to_head = _rows(first, q_start, q_len, kv_head, GROUP, TOKENS, ROW,
+                to_valid, to_token, to_head = _rows(first, tokens, kv_head, GROUP, ROW,
                                                     gl.SliceLayout(1, values))
                 to_columns = COLUMN + gl.arange(0, WIDTH, gl.SliceLayout(0, values))
                 offsets = to_token * out_stride_token + to_head * out_stride_head
@@ -316,13 +305,13 @@ def _consumer(q, q_smem, q_full, q_empty, k_smem, v_smem, k_full, k_empty, v_ful
             else:
                 # Through the query's shared memory, which is free now, so that rows leave in whole lines.
                 q_mine.store(result)
-                copy_valid, copy_token, copy_head = _rows(first, q_start, q_len, kv_head, GROUP, TOKENS, ROW,
+                copy_valid, copy_token, copy_head = _rows(first, tokens, kv_head, GROUP, ROW,
                                                           gl.SliceLayout(1, copying))
                 columns = COLUMN + gl.arange(0, WIDTH, gl.SliceLayout(0, copying))
                 offsets = copy_token * out_stride_token + copy_head * out_stride_head
                 gl.store(out + offsets[:, None] + columns[None, :], q_mine.load(copying),
                          mask=copy_valid[:, None] & (columns[None, :] < HEAD_SIZE))
-            valid, token, head = _rows(first, q_start, q_len, kv_head, GROUP, TOKENS, ROW, by_row)
+            valid, token, head = _rows(first, tokens, kv_head, GROUP, ROW, by_row)
             lse_2 = gl.where(seen, m + gl.log2(gl.where(seen, l, 1.0)), float("-inf"))
             if not HALVES or INDEX == 0:
                 gl.store(lse + token * lse_stride_token + head * lse_stride_head, lse_2 * LN_2,
@@ -330,7 +319,7 @@ def _consumer(q, q_smem, q_full, q_empty, k_smem, v_smem, k_full, k_empty, v_ful
 
 
 @gluon.jit
-def hopper_attention(q, k_map, v_map, out, lse, runs, tiles, key_low, key_high, block_table, sinks, alibi_slopes,
+def hopper_attention(q, k_map, v_map, out, lse, tiles, key_low, key_high, block_table, sinks, alibi_slopes,
                      softmax_scale, softcap,
                      q_stride_token, q_stride_head, out_stride_token, out_stride_head,
                      lse_stride_token, lse_stride_head, block_table_stride,
@@ -363,19 +352,19 @@ def hopper_attention(q, k_map, v_map, out, lse, runs, tiles, key_low, key_high, 
     fence_async_shared()
     gl.warp_specialize([
         (_consumer,
-         (q, q_smem, q_full, q_empty, k_smem, v_smem, k_full, k_empty, v_full, v_empty, out, lse, runs, tiles,
+         (q, q_smem, q_full, q_empty, k_smem, v_smem, k_full, k_empty, v_full, v_empty, out, lse, tiles,
          key_low, key_high, sinks, alibi_slopes, softmax_scale, softcap, q_stride_token, q_stride_head,
          out_stride_token, out_stride_head, lse_stride_token, lse_stride_head, write_lse, has_sinks,
          num_tiles, num_kv_heads, GENERAL, SOFTCAP, ALIBI, GROUP, HEAD_SIZE, HEAD_PADDED, BLOCK_M, BLOCK_N,
          STAGES, 0)),
         (_consumer,
-         (q, q_smem, q_full, q_empty, k_smem, v_smem, k_full, k_empty, v_full, v_empty, out, lse, runs, tiles,
+         (q, q_smem, q_full, q_empty, k_smem, v_smem, k_full, k_empty, v_full, v_empty, out, lse, tiles,
          key_low, key_high, sinks, alibi_slopes, softmax_scale, softcap, q_stride_token, q_stride_head,
          out_stride_token, out_stride_head, lse_stride_token, lse_stride_head, write_lse, has_sinks,
          num_tiles, num_kv_heads, GENERAL, SOFTCAP, ALIBI, GROUP, HEAD_SIZE, HEAD_PADDED, BLOCK_M, BLOCK_N,
          STAGES, 1)),
         (_producer,
-         (k_map, v_map, k_smem, v_smem, k_full, k_empty, v_full, v_empty, runs, tiles, key_low, key_high,
+         (k_map, v_map, k_smem, v_smem, k_full, k_empty, v_full, v_empty, tiles, key_low, key_high,
           block_table, block_table_stride, num_tiles, num_kv_heads, GENERAL, GROUP, HEAD_PADDED, BLOCK_SIZE,
           BLOCK_M, BLOCK_N, STAGES)),
     ], [4, 1], [240, 24])

@@ -21,6 +21,13 @@ class LaunchConfig(ctypes.Structure):
                 ("stream", ctypes.c_void_p), ("attributes", ctypes.c_void_p), ("num_attributes", ctypes.c_uint32)]
 
 
+class LaunchAttribute(ctypes.Structure):
+    _fields_ = [("id", ctypes.c_uint32), ("pad", ctypes.c_uint32), ("value", ctypes.c_uint32 * 16)]
+
+
+PROGRAMMATIC_STREAM_SERIALIZATION = 6
+
+
 class Driver:
     """The few driver calls a pack needs, each checked."""
 
@@ -113,6 +120,10 @@ class Launch:
         threads = kernel.entry["num_warps"] * kernel.entry["warp_size"]
         self.config = LaunchConfig((ctypes.c_uint32 * 3)(*grid), (ctypes.c_uint32 * 3)(threads, 1, 1),
                                    kernel.entry["shared_memory"], None, None, 0)
+        if kernel.entry.get("programmatic_launch"):
+            self.attribute = LaunchAttribute(PROGRAMMATIC_STREAM_SERIALIZATION)
+            self.attribute.value[0] = 1
+            self.config.attributes, self.config.num_attributes = ctypes.addressof(self.attribute), 1
         self.function = kernel.driver.library.cuLaunchKernelEx
 
     def __call__(self):

@@ -14,6 +14,9 @@ TARGETS = {
     "gfx942": ("hip", "gfx942", 64),
 }
 
+# Bytes of shared memory one program can have.
+SHARED_LIMIT = {"sm_80": 166912, "sm_90": 232448, "sm_100": 232448, "gfx90a": 65536, "gfx942": 65536}
+
 DTYPES = ("bf16", "fp16", "fp32")
 KV_FORMATS = ("same", "e4m3", "e5m2", "int8")
 WIDTHS = {"bf16": 2, "fp16": 2, "fp32": 4, "u8": 1, "i8": 1, "i32": 4, "i64": 8, "f32": 4}
@@ -145,7 +148,7 @@ def arguments(spec):
     cache = cache_element(spec)
     if spec.use == "merge":
         return (_pointers(("out", spec.dtype), ("lse", "fp32"), ("partial_out", "fp32"), ("partial_lse", "fp32"),
-                          ("runs", "i32"), ("tiles", "i32"))
+                          ("tiles", "i32"))
                 + _strides("out_stride_token", "out_stride_head") + _loose("lse_stride_token", "lse_stride_head")
                 + _scalars("i32", "num_splits", "write_lse"))
     if spec.use == "write":
@@ -156,13 +159,13 @@ def arguments(spec):
     if spec.engine == "hopper":
         return (_pointers(("q", spec.dtype))
                 + [Argument("k_map", "tensor_map", spec.dtype), Argument("v_map", "tensor_map", spec.dtype)]
-                + _pointers(("out", spec.dtype), ("lse", "fp32"), ("runs", "i32"), ("tiles", "i32"),
+                + _pointers(("out", spec.dtype), ("lse", "fp32"), ("tiles", "i32"),
                             ("key_low", "i32"), ("key_high", "i32"), ("block_table", "i32"), ("sinks", "fp32"),
                             ("alibi_slopes", "fp32"))
                 + _scalars("f32", "softmax_scale", "softcap") + ATTENTION_STRIDES
                 + _scalars("i32", "write_lse", "has_sinks", "num_tiles", "num_kv_heads"))
     return (_pointers(("q", spec.dtype), ("k_cache", cache), ("v_cache", cache), ("out", spec.dtype), ("lse", "fp32"),
-                      ("partial_out", "fp32"), ("partial_lse", "fp32"), ("runs", "i32"), ("tiles", "i32"),
+                      ("partial_out", "fp32"), ("partial_lse", "fp32"), ("tiles", "i32"),
                       ("key_low", "i32"), ("key_high", "i32"), ("block_table", "i32"), ("sinks", "fp32"),
                       ("alibi_slopes", "fp32"), ("k_scales", "fp32"), ("v_scales", "fp32"))
             + _scalars("f32", "softmax_scale", "softcap") + ATTENTION_STRIDES + CACHE_STRIDES + SCALE_STRIDES
@@ -187,10 +190,13 @@ def tile(spec, target):
         return Tile(block_m=max(rows, 16), block_n=32 if head <= 256 else 16, warps=4, stages=1)
     hopper = target in ("sm_90", "sm_100")
     if spec.use == "decode":
-        block_n = 64 if head <= 256 else 32
         if not hopper:
-            block_n = max(16, block_n // 2)
-        return Tile(block_m=rows, block_n=block_n, warps=4, stages=3 if hopper else 2)
+            return Tile(block_m=rows, block_n=32 if head <= 256 else 16, warps=4, stages=2)
+        if spec.kv != "same":
+            block_n, warps, stages = {128: (64, 2, 3), 256: (64, 4, 3), 512: (64, 4, 2)}[max(128, head)]
+        else:
+            block_n, warps, stages = {64: (64, 2, 3), 128: (64, 2, 2), 256: (64, 4, 2), 512: (32, 4, 3)}[max(64, head)]
+        return Tile(block_m=rows, block_n=block_n, warps=warps if rows == 16 else 4, stages=stages)
     if head <= 128:
         return Tile(block_m=max(rows, 128), block_n=64, warps=8, stages=3 if hopper else 2,
                     phased=True)
@@ -206,7 +212,7 @@ def constants(spec, target):
     head = padded(spec.head_size)
     backend = TARGETS[target][0]
     if spec.use == "merge":
-        return {"HEAD_SIZE": spec.head_size, "HEAD_PADDED": head, "SPLITS": shape.block_n}
+        return {"HEAD_SIZE": spec.head_size, "HEAD_PADDED": head, "SPLITS": shape.block_n, "SIGNALS": signals(target)}
     if spec.use == "write":
         return {"KV": spec.kv, "TOKEN_SCALES": spec.token_scales, "HEAD_SIZE": spec.head_size, "HEAD_PADDED": head,
                 "HEADS": shape.block_m}
@@ -218,18 +224,26 @@ def constants(spec, target):
     return chosen | {"SPLIT": spec.use == "decode", "PHASED": shape.phased, "KV": spec.kv,
                      "TOKEN_SCALES": spec.token_scales, "HEAD_PADDED": head,
                      "NATIVE_FP8": target in ("sm_90", "sm_100"),
+                     "WORDS": (spec.use == "decode" and spec.kv != "same" and spec.dtype != "fp32"
+                               and backend == "cuda"),
+                     "SIGNALS": spec.use == "decode" and signals(target),
                      "PRECISION": "ieee" if spec.dtype != "fp32" or backend == "hip" else "tf32x3"}
 
 
+def signals(target):
+    """Whether a decode launch lets its merge launch start early (programmatic dependent launch)."""
+    return target in ("sm_90", "sm_100")
+
+
 def grid(spec, target):
-    """How the launcher makes the grid of what it knows."""
+    """How the launcher makes the grid of what it knows; README.md says what the words mean."""
     shape = tile(spec, target)
     if spec.use == "merge":
         return {"x": "tiles", "y": "query_heads", "z": "tile_tokens"}
     if spec.use == "write":
         return {"x": "tokens", "y": f"kv_heads/{shape.block_m}", "z": "1"}
     if spec.engine == "hopper":
-        return {"x": "persistent(tiles*kv_heads)", "y": "1", "z": "1"}
+        return {"x": "programs", "y": "1", "z": "1"}
     return {"x": "tiles", "y": "kv_heads", "z": "splits" if spec.use == "decode" else "1"}
 
 

@@ -59,8 +59,8 @@ def launch(function, spec, arguments, grid):
     for argument in specialise.arguments(spec):
         value = arguments[argument.name]
         values[argument.name] = Pointer(value, argument.element) if argument.kind == "pointer" else value
-    constants = specialise.constants(spec, "sm_90") | ({"NATIVE_FP8": False} if spec.use in ("prefill", "decode")
-                                                       else {})
+    # gfx942 asks for nothing that only the hardware has: no inline assembly, no fp8 conversions of its own.
+    constants = specialise.constants(spec, "gfx942")
     function[grid](**values, **constants)
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks a kernel pack on a GPU against the float64 reference.
 
-    test_kernels.py PACKS [--profile profiles/test.json] [--target sm_90] [--seed N] [--count N] [--only REGEX]
+    test_kernels.py PACKS [--profile profiles/coverage.json] [--target sm_90] [--seed N] [--count N] [--only REGEX]
 
 PACKS is what build_packs.py wrote. Needs torch for memory. Every batch is fresh random data with poisoned outputs;
 the seed is printed and reproduces a run.
@@ -183,7 +183,7 @@ def main():
     print(f"seed {options.seed}, {torch.cuda.get_device_name()}", flush=True)
     suite = Suite(Pack(options.packs / options.target, Driver()), options.target, options.seed)
     specs = {}
-    for path in options.profile or [HERE / "profiles" / "test.json"]:
+    for path in options.profile or [HERE / "profiles" / "coverage.json"]:
         for spec in specialise.specialisations(json.loads(path.read_text())):
             specs[spec.key] = spec
     shard, shards = map(int, options.shard.split("/"))
