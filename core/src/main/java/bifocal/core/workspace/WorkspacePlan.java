@@ -101,12 +101,28 @@ public record WorkspacePlan(Seq<Placed> zeroed, Seq<Placed> scratch, long stepBy
     return new WorkspacePlan(zeroed, scratch, Math.addExact(stepBytes, align(more)));
   }
 
-  /** The larger of two plans of the same backend, region by region and lease by lease. */
+  /**
+   * The larger of two plans of the same backend, region by region and lease by lease. A region that
+   * one of them lacks is taken from the other.
+   *
+   * @throws BifocalException {@code INTERNAL} when a region is zeroed in one and scratch in the
+   *     other
+   */
   public WorkspacePlan max(WorkspacePlan other) {
+    if (names(zeroed).exists(names(other.scratch)::contains)
+        || names(scratch).exists(names(other.zeroed)::contains)) {
+      throw BifocalException.of(
+          ErrorCode.INTERNAL, "plans of one backend give one region two different states");
+    }
     return new WorkspacePlan(
         larger(zeroed, other.zeroed),
         larger(scratch, other.scratch),
         Math.max(stepBytes, other.stepBytes));
+  }
+
+  /** All regions, under their full names. */
+  public Seq<WorkspaceRegion> regions() {
+    return zeroed.appendAll(scratch).map(Placed::region);
   }
 
   /** Bytes of the zeroed regions. */
@@ -137,20 +153,20 @@ public record WorkspacePlan(Seq<Placed> zeroed, Seq<Placed> scratch, long stepBy
     return placed.map(Placed::end).max().getOrElse(0L);
   }
 
+  private static Seq<String> names(Seq<Placed> placed) {
+    return placed.map(p -> p.region().name());
+  }
+
   private static Seq<Placed> larger(Seq<Placed> left, Seq<Placed> right) {
-    if (!left.map(p -> p.region().name()).equals(right.map(p -> p.region().name()))) {
-      throw BifocalException.of(
-          ErrorCode.INTERNAL, "plans of one backend name different workspace regions");
-    }
     Seq<Placed> merged = Vector.empty();
-    for (int i = 0; i < left.size(); i++) {
-      WorkspaceRegion a = left.get(i).region();
-      WorkspaceRegion b = right.get(i).region();
-      merged =
-          merged.append(
-              new Placed(
-                  new WorkspaceRegion(a.name(), Math.max(a.bytes(), b.bytes()), a.state()),
-                  end(merged)));
+    for (String name : names(left).appendAll(names(right)).distinct()) {
+      WorkspaceRegion largest =
+          left.appendAll(right)
+              .map(Placed::region)
+              .filter(region -> region.name().equals(name))
+              .maxBy(WorkspaceRegion::bytes)
+              .get();
+      merged = merged.append(new Placed(largest, end(merged)));
     }
     return merged;
   }

@@ -124,7 +124,27 @@ class WorkspaceTest {
     assertThat(most.scratch().head().region().bytes()).isEqualTo(9000);
     assertThat(most.stepBytes()).isEqualTo(1024);
     assertThat(most).isEqualTo(B.max(small));
-    assertRefused(ErrorCode.INTERNAL, () -> A.max(B));
+  }
+
+  @Test
+  void aRegionThatOnlyOneShapeNeedsIsPlanned() {
+    WorkspacePlan more =
+        WorkspacePlan.of(
+            0,
+            new WorkspaceRegion("partials", 3000, State.SCRATCH),
+            new WorkspaceRegion("merge", 700, State.SCRATCH));
+    WorkspacePlan most = B.max(more);
+    assertThat(most.regions().map(WorkspaceRegion::name))
+        .containsExactly("counters", "partials", "merge");
+    assertThat(most.scratchBytes()).isEqualTo(3072 + 768);
+    assertThat(most.zeroedBytes()).isEqualTo(8 << 10);
+  }
+
+  @Test
+  void aRegionHasOneState() {
+    WorkspacePlan other = WorkspacePlan.of(0, new WorkspaceRegion("counters", 100, State.SCRATCH));
+    assertRefused(ErrorCode.INTERNAL, () -> B.max(other));
+    assertRefused(ErrorCode.INTERNAL, () -> other.max(B));
   }
 
   @Test
