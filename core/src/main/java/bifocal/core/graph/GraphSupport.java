@@ -1,5 +1,7 @@
 package bifocal.core.graph;
 
+import bifocal.core.batch.CommonAttentionMetadata;
+
 /** Which batches a backend can run inside a captured graph, weakest first. */
 public enum GraphSupport {
   /** None. */
@@ -14,5 +16,23 @@ public enum GraphSupport {
   /** The weaker of two. */
   public GraphSupport weakest(GraphSupport other) {
     return compareTo(other) <= 0 ? this : other;
+  }
+
+  /** Whether a batch is of the kind that may be captured. Padding never decides. */
+  public boolean covers(CommonAttentionMetadata batch) {
+    return switch (this) {
+      case NEVER -> false;
+      case UNIFORM_SINGLE_TOKEN_DECODE -> batch.maxQueryLen() == 1 && uniform(batch);
+      case UNIFORM_BATCH -> batch.maxQueryLen() >= 1 && uniform(batch);
+      case ALWAYS -> true;
+    };
+  }
+
+  private static boolean uniform(CommonAttentionMetadata batch) {
+    boolean uniform = true;
+    for (int r = 0; r < batch.live(); r++) {
+      uniform &= batch.queryLen(r) == batch.maxQueryLen();
+    }
+    return uniform;
   }
 }
