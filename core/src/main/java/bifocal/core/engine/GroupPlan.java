@@ -1,0 +1,58 @@
+package bifocal.core.engine;
+
+import bifocal.core.backend.AttentionBackend;
+import bifocal.core.backend.BatchLimits;
+import bifocal.core.cache.KvCacheSpec;
+import bifocal.core.graph.GraphSupport;
+import bifocal.core.layer.LayerGroup;
+import bifocal.core.layer.LayerParameters;
+import bifocal.core.workspace.WorkspacePlan;
+import io.vavr.collection.Seq;
+import java.util.function.Function;
+
+/**
+ * A layer group with the backend that was selected for it and the contract of its cache.
+ *
+ * @param group the layers
+ * @param backend what runs them
+ * @param cache what their caches look like
+ */
+public record GroupPlan(LayerGroup group, AttentionBackend<?> backend, KvCacheSpec cache) {
+
+  /** Opens the group; its regions are found in the workspace of the engine's plan. */
+  public GroupRuntime<?> open(Function<String, LayerParameters> parameters) {
+    return GroupRuntime.open(backend, group, cache, regionPrefix(), parameters);
+  }
+
+  /** Stands before the names of the group's workspace regions. */
+  String regionPrefix() {
+    return group.name() + "/";
+  }
+
+  /** Which of the group's batches may run inside a captured graph. */
+  GraphSupport graphSupport() {
+    return backend.graphSupport(group);
+  }
+
+  /** The workspace that serves each of these largest batches. */
+  WorkspacePlan workspace(Seq<BatchLimits> batches) {
+    return batches
+        .map(limits -> backend.workspace(group, cache, limits))
+        .reduce(WorkspacePlan::max);
+  }
+
+  /** Backend and shape, as errors about sizes say it. */
+  String shape() {
+    return "group "
+        + group.name()
+        + " on "
+        + backend.name()
+        + " ("
+        + group.spec().numHeads()
+        + " query heads over "
+        + group.spec().numKvHeads()
+        + " KV heads, head size "
+        + group.spec().headSize()
+        + ")";
+  }
+}

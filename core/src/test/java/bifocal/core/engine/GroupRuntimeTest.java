@@ -1,0 +1,224 @@
+package bifocal.core.engine;
+
+import static bifocal.core.error.Refusals.assertRefused;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import bifocal.core.backend.AttentionObserver;
+import bifocal.core.backend.AttentionOutput;
+import bifocal.core.backend.HostLaunchContext;
+import bifocal.core.backend.KvInput;
+import bifocal.core.backend.LaunchContext;
+import bifocal.core.backend.StepContext;
+import bifocal.core.batch.Batches;
+import bifocal.core.batch.CommonAttentionMetadata;
+import bifocal.core.cache.KvCacheDtype;
+import bifocal.core.cache.KvCacheSpec;
+import bifocal.core.cache.KvCacheView;
+import bifocal.core.cache.KvLayouts;
+import bifocal.core.cache.KvScales;
+import bifocal.core.error.BifocalException;
+import bifocal.core.error.ErrorCode;
+import bifocal.core.layer.AttentionLayerSpec;
+import bifocal.core.layer.AttentionMask;
+import bifocal.core.layer.AttentionType;
+import bifocal.core.layer.LayerGroup;
+import bifocal.core.layer.LayerParameters;
+import bifocal.core.tensor.DType;
+import bifocal.core.tensor.TensorView;
+import bifocal.core.workspace.Workspace;
+import bifocal.core.workspace.WorkspacePlan;
+import io.vavr.collection.Vector;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicReference;
+import org.junit.jupiter.api.Test;
+
+class GroupRuntimeTest {
+  private static final AttentionLayerSpec.Dense SPEC =
+      AttentionLayerSpec.Dense.decoder(2, 1, 8, DType.FP32, AttentionMask.CAUSAL);
+  private static final LayerGroup GROUP =
+      new LayerGroup("sliding", SPEC, Vector.of("layer.0", "layer.1"));
+  private static final KvCacheSpec CACHE =
+      new KvCacheSpec(KvLayouts.NHD, KvCacheDtype.FLOAT32, 4, 1, 8, 8, KvScales.ONE);
+  private static final TensorView Q =
+      TensorView.ofHost(MemorySegment.ofArray(new float[16]), DType.FP32, 1, 2, 8);
+  private static final AttentionOutput OUT = AttentionOutput.of(Q);
+
+  private final LaunchContext launch = new HostLaunchContext(AttentionObserver.NONE);
+  private final RecordingBackend backend = new RecordingBackend("RECORDING");
+  private final KvCacheView view = view(5);
+  private final CommonAttentionMetadata batch =
+      CommonAttentionMetadata.builder(
+              new int[] {0, 1}, new int[] {6}, Batches.table(new int[] {1, 4}), Batches.slots(17L))
+          .build();
+
+  @Test
+  void aGroupHasOneBuilderAndOneImplementationForEachLayer() {
+    List<String> asked = new ArrayList<>();
+    GroupRuntime.open(
+        backend,
+        GROUP,
+        CACHE,
+        "",
+        layer -> {
+          asked.add(layer);
+          return LayerParameters.NONE;
+        });
+    assertThat(backend.log).containsExactly("builder", "impl 0", "impl 1");
+    assertThat(asked).containsExactly("layer.0", "layer.1");
+  }
+
+  @Test
+  void aStepBuildsOnceAndRunsEachLayerOnItsOwnImplementation() {
+    GroupRuntime<RecordingBackend.Metadata> runtime = GroupRuntime.open(backend, GROUP, CACHE);
+    backend.log.clear();
+    GroupStep<RecordingBackend.Metadata> step = runtime.step(context(), batch);
+    step.writeKv(0, new KvInput.Dense(Q, Q), view);
+    step.forward(0, Q, view, OUT);
+    step.writeKv(1, new KvInput.Dense(Q, Q), view);
+    step.forward(1, Q, view, OUT);
+    assertThat(backend.log)
+        .containsExactly(
+            "build",
+            "write impl 0",
+            "forward impl 0 of build 0",
+            "write impl 1",
+            "forward impl 1 of build 0");
+    assertThat(step.graphKey().route()).isEqualTo("RECORDING");
+  }
+
+  @Test
+  void severalStepsMayBeAliveAtOnce() {
+    GroupRuntime<RecordingBackend.Metadata> runtime = GroupRuntime.open(backend, GROUP, CACHE);
+    GroupStep<RecordingBackend.Metadata> first = runtime.step(context(), batch);
+    GroupStep<RecordingBackend.Metadata> second = runtime.step(context(), batch);
+    backend.log.clear();
+    second.forward(0, Q, view, OUT);
+    first.forward(0, Q, view, OUT);
+    assertThat(backend.log)
+        .containsExactly("forward impl 0 of build 1", "forward impl 0 of build 0");
+  }
+
+  @Test
+  void closingClosesEachPartOnceTheLastFirst() {
+    GroupRuntime<RecordingBackend.Metadata> runtime = GroupRuntime.open(backend, GROUP, CACHE);
+    backend.log.clear();
+    runtime.close();
+    runtime.close();
+    assertThat(backend.log).containsExactly("close impl 1", "close impl 0", "close builder");
+    assertRefused(ErrorCode.CLOSED, () -> runtime.build(context(), batch)).contains("sliding");
+  }
+
+  @Test
+  void everyPartIsClosedEvenWhenOneFails() {
+    GroupRuntime<RecordingBackend.Metadata> runtime = GroupRuntime.open(backend, GROUP, CACHE);
+    backend.log.clear();
+    backend.failing.add("close impl 1");
+    backend.failing.add("close builder");
+    assertThatThrownBy(runtime::close)
+        .isInstanceOf(BifocalException.class)
+        .hasRootCauseMessage("close impl 1")
+        .satisfies(e -> assertThat(e.getSuppressed()).hasSize(1));
+    assertThat(backend.log).containsExactly("close impl 1", "close impl 0", "close builder");
+  }
+
+  @Test
+  void aGroupThatCannotBeOpenedIsClosedAsFarAsItWas() {
+    backend.failing.add("impl 1");
+    backend.failing.add("close impl 0");
+    assertThatThrownBy(() -> GroupRuntime.open(backend, GROUP, CACHE))
+        .hasMessage("impl 1")
+        .satisfies(e -> assertThat(e.getSuppressed()[0]).hasMessage("close impl 0"));
+    assertThat(backend.log)
+        .containsExactly("builder", "impl 0", "impl 1", "close impl 0", "close builder");
+  }
+
+  @Test
+  void blocksAndSlotsOutsideTheCacheAreRefusedBeforeAnyKernel() {
+    GroupRuntime<RecordingBackend.Metadata> runtime = GroupRuntime.open(backend, GROUP, CACHE);
+    GroupStep<RecordingBackend.Metadata> step = runtime.step(context(), batch);
+    backend.log.clear();
+    assertRefused(ErrorCode.BLOCK_OUT_OF_RANGE, () -> step.forward(0, Q, view(4), OUT));
+    assertRefused(
+        ErrorCode.BLOCK_OUT_OF_RANGE, () -> step.writeKv(0, new KvInput.Dense(Q, Q), view(4)));
+    assertThat(backend.log).isEmpty();
+  }
+
+  @Test
+  void aLayerWithoutACacheHasNoBlocksToCheck() {
+    LayerGroup encoder =
+        LayerGroup.of(
+            "encoder",
+            SPEC.withType(AttentionType.ENCODER_ONLY).withMask(AttentionMask.BIDIRECTIONAL));
+    CommonAttentionMetadata tableless =
+        CommonAttentionMetadata.builder(
+                new int[] {0, 9}, new int[] {9}, Batches.table(1, 0), Batches.slots(0))
+            .build();
+    GroupRuntime<RecordingBackend.Metadata> runtime = GroupRuntime.open(backend, encoder, CACHE);
+    assertThat(runtime.step(context(), tableless).batch()).isSameAs(tableless);
+  }
+
+  @Test
+  void aCacheOfAnotherContractIsRefused() {
+    KvCacheSpec other =
+        new KvCacheSpec(KvLayouts.HND, KvCacheDtype.FLOAT32, 4, 1, 8, 8, KvScales.ONE);
+    KvCacheView foreign =
+        KvCacheView.wrap(MemorySegment.ofArray(new byte[(int) (5 * other.blockBytes())]), other);
+    GroupRuntime<RecordingBackend.Metadata> runtime = GroupRuntime.open(backend, GROUP, CACHE);
+    GroupStep<RecordingBackend.Metadata> step = runtime.step(context(), batch);
+    assertRefused(ErrorCode.KV_INCOMPATIBLE, () -> step.forward(0, Q, foreign, OUT));
+  }
+
+  @Test
+  void aCacheWhoseMemoryWasReleasedIsRefused() {
+    Arena arena = Arena.ofConfined();
+    KvCacheView released = KvCacheView.wrap(arena.allocate(5 * CACHE.blockBytes(), 64), CACHE);
+    GroupRuntime<RecordingBackend.Metadata> runtime = GroupRuntime.open(backend, GROUP, CACHE);
+    GroupStep<RecordingBackend.Metadata> step = runtime.step(context(), batch);
+    arena.close();
+    assertRefused(ErrorCode.CLOSED, () -> step.forward(0, Q, released, OUT));
+    assertRefused(ErrorCode.CLOSED, () -> step.writeKv(0, new KvInput.Dense(Q, Q), released));
+  }
+
+  @Test
+  void anotherThreadIsRefused() throws InterruptedException {
+    GroupRuntime<RecordingBackend.Metadata> runtime = GroupRuntime.open(backend, GROUP, CACHE);
+    GroupStep<RecordingBackend.Metadata> step = runtime.step(context(), batch);
+    AtomicReference<Throwable> thrown = new AtomicReference<>();
+    Thread.ofPlatform()
+        .start(
+            () -> {
+              try {
+                step.forward(0, Q, view, OUT);
+              } catch (RuntimeException e) {
+                thrown.set(e);
+              }
+            })
+        .join();
+    assertThat(thrown.get())
+        .isInstanceOfSatisfying(
+            BifocalException.class, e -> assertThat(e.code()).isEqualTo(ErrorCode.WRONG_THREAD));
+  }
+
+  @Test
+  void layersOutsideTheGroupAreRefused() {
+    GroupRuntime<RecordingBackend.Metadata> runtime = GroupRuntime.open(backend, GROUP, CACHE);
+    GroupStep<RecordingBackend.Metadata> step = runtime.step(context(), batch);
+    assertRefused(ErrorCode.INVALID_PARAMETER, () -> step.forward(2, Q, view, OUT))
+        .contains("0..1");
+    assertRefused(ErrorCode.INVALID_PARAMETER, () -> step.forward(-1, Q, view, OUT));
+  }
+
+  private StepContext context() {
+    Workspace workspace = Workspace.wrap(MemorySegment.ofArray(new byte[1]), WorkspacePlan.NONE, 1);
+    return new StepContext(launch, workspace.openStep(), 0);
+  }
+
+  private static KvCacheView view(int blocks) {
+    return KvCacheView.wrap(
+        MemorySegment.ofArray(new byte[(int) (blocks * CACHE.blockBytes())]), CACHE);
+  }
+}
