@@ -2,6 +2,7 @@ package bifocal.cli;
 
 import bifocal.cli.command.CommandRunner;
 import bifocal.cli.command.Console;
+import bifocal.cli.replay.ReplayCommand;
 import bifocal.cli.route.RouteCommand;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
@@ -29,6 +30,8 @@ public final class Main {
   }
 
   private static CommandLine commands(Console console) {
-    return new CommandLine(new Main()).addSubcommand(new RouteCommand(console));
+    return new CommandLine(new Main())
+        .addSubcommand(new RouteCommand(console))
+        .addSubcommand(new ReplayCommand(console));
   }
 }

@@ -2,7 +2,6 @@ package bifocal.cpu.attention;
 
 import bifocal.core.backend.AttentionImpl;
 import bifocal.core.backend.AttentionOutput;
-import bifocal.core.backend.BackendName;
 import bifocal.core.backend.KvInput;
 import bifocal.core.backend.LaunchContext;
 import bifocal.core.batch.SlotMapping;
@@ -11,7 +10,6 @@ import bifocal.core.cache.KvCacheView;
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
 import bifocal.core.layer.AttentionLayerSpec;
-import bifocal.core.layer.LayerGroup;
 import bifocal.core.layer.LayerParameters;
 import bifocal.core.tensor.DType;
 import bifocal.core.tensor.TensorView;
@@ -29,10 +27,8 @@ final class CpuAttentionImpl implements AttentionImpl<CpuAttentionMetadata> {
   /** Bytes of keys and values below which one thread writes them. */
   private static final long SMALL_WRITE = 256 * 1024;
 
-  private final BackendName backend;
   private final CpuRuntime runtime;
   private final AttentionLayerSpec.Dense layer;
-  private final LayerGroup observed;
   private final KvCacheSpec cache;
   private final UncachedKeys uncachedKeys;
   private final LayerMemory memory;
@@ -40,15 +36,12 @@ final class CpuAttentionImpl implements AttentionImpl<CpuAttentionMetadata> {
   private final WriteJob packJob;
 
   CpuAttentionImpl(
-      BackendName backend,
       CpuRuntime runtime,
       AttentionLayerSpec.Dense layer,
       LayerParameters parameters,
       KvCacheSpec cache) {
-    this.backend = backend;
     this.runtime = runtime;
     this.layer = layer;
-    this.observed = LayerGroup.of(backend.value(), layer);
     this.cache = cache;
     this.uncachedKeys = UncachedKeys.of(layer);
     this.memory = new LayerMemory(layer, parameters, cache, uncachedKeys.spec());
@@ -97,7 +90,7 @@ final class CpuAttentionImpl implements AttentionImpl<CpuAttentionMetadata> {
     }
     AttendParams params = memory.cached();
     params.cache(base, base + cache.layout().valueOffset(cache), view.blockStride());
-    run(launch, q, params, metadata, metadata.table(), output);
+    run(q, params, metadata, metadata.table(), output);
   }
 
   @Override
@@ -142,7 +135,7 @@ final class CpuAttentionImpl implements AttentionImpl<CpuAttentionMetadata> {
             packed.slots());
     write(packJob, packed.tokens());
     memory.uncached().cache(base, values, spec.blockBytes());
-    run(launch, q, memory.uncached(), metadata, packed.table(), output);
+    run(q, memory.uncached(), metadata, packed.table(), output);
   }
 
   @Override
@@ -165,14 +158,11 @@ final class CpuAttentionImpl implements AttentionImpl<CpuAttentionMetadata> {
   }
 
   private void run(
-      LaunchContext launch,
       TensorView q,
       AttendParams params,
       StepPlan metadata,
       StepPlan.BlockTable table,
       AttentionOutput output) {
-    boolean observe = launch.observer().enabled();
-    long begin = observe ? System.nanoTime() : 0;
     requireRows(q, "queries", metadata.tokens(), layer.headSize());
     requireType(q, "queries", layer.dtype());
     params.queries(q.address(), q.stride(0));
@@ -182,12 +172,6 @@ final class CpuAttentionImpl implements AttentionImpl<CpuAttentionMetadata> {
     runtime.threads().run(metadata.job().of(params), metadata.items(), metadata.workers());
     if (metadata.mergeCount() > 0) {
       runtime.kernels().merge(params, metadata.merges(), metadata.mergeCount());
-    }
-    if (observe) {
-      launch
-          .observer()
-          .forwarded(
-              backend, observed, metadata.requests(), metadata.tokens(), System.nanoTime() - begin);
     }
   }
 

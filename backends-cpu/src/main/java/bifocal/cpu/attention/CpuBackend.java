@@ -40,7 +40,7 @@ abstract sealed class CpuBackend implements AttentionBackend<CpuAttentionMetadat
   @Override
   public final AttentionImpl<CpuAttentionMetadata> createImpl(
       AttentionLayerSpec layer, LayerParameters parameters, KvCacheSpec cache) {
-    return new CpuAttentionImpl(name(), runtime, requireServed(layer), parameters, cache);
+    return new CpuAttentionImpl(runtime, requireServed(layer), parameters, cache);
   }
 
   private AttentionLayerSpec.Dense requireServed(AttentionLayerSpec layer) {

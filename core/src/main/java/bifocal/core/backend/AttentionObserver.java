@@ -33,7 +33,10 @@ public interface AttentionObserver {
   /** A policy chose a route, in so many nanoseconds. */
   void routed(LayerGroup group, CommonAttentionMetadata batch, Route route, long nanoseconds);
 
-  /** A backend ran one layer's forward, or launched it where the device runs by itself. */
+  /**
+   * A backend ran one layer's forward, or launched it where the device runs by itself. Whoever
+   * calls forward reports it: a composite reports its children, a host the backend it selected.
+   */
   void forwarded(
       BackendName backend, LayerGroup group, int requests, int queryTokens, long nanoseconds);
 }

@@ -1,0 +1,245 @@
+package bifocal.cli.replay;
+
+import bifocal.cli.backend.BackendCatalog;
+import bifocal.cli.command.Console;
+import bifocal.cli.command.ExitStatus;
+import bifocal.cli.command.JsonText;
+import bifocal.cli.command.OutputOptions;
+import bifocal.cli.replay.Replay.Contender;
+import bifocal.cli.replay.Replay.Outcome;
+import bifocal.cli.replay.Summary.Refused;
+import bifocal.core.cache.KvCacheDtype;
+import bifocal.core.device.DeviceProfile;
+import bifocal.core.device.Platform;
+import bifocal.core.error.BifocalException;
+import bifocal.core.error.ErrorCode;
+import bifocal.core.error.NearestName;
+import bifocal.core.layer.ImageMask;
+import bifocal.core.layer.LayerGroup;
+import bifocal.core.model.ModelCatalog;
+import bifocal.core.model.ModelShape;
+import bifocal.core.route.RoutingPolicy;
+import bifocal.core.tensor.DType;
+import bifocal.routing.Lowering;
+import bifocal.routing.MMPrefixAttentionRouting;
+import io.vavr.collection.HashSet;
+import io.vavr.collection.Seq;
+import io.vavr.collection.Vector;
+import io.vavr.control.Validation;
+import java.nio.file.Path;
+import java.util.Locale;
+import java.util.Optional;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Option;
+
+/** {@code bifocal replay}. */
+@Command(
+    name = "replay",
+    sortOptions = false,
+    description = {
+      "Serve a real multimodal trace through an attention backend: every step is scheduled, routed",
+      "with a reason, executed, and compared with the reference in places."
+    })
+public final class ReplayCommand implements Callable<Integer> {
+  private static final int BLOCK_SIZE = 64;
+
+  private final Console console;
+
+  @Option(
+      names = "--trace",
+      paramLabel = "FILE",
+      description = "CSV; default: the shipped window of the Azure LMM trace.")
+  private Optional<Path> trace = Optional.empty();
+
+  @Option(
+      names = "--model",
+      paramLabel = "ID",
+      description = "Whose shapes (default ${DEFAULT-VALUE}).")
+  private String model = "gemma-4-31b";
+
+  @Option(
+      names = "--platform",
+      paramLabel = "cpu|cuda",
+      description = "Where (default ${DEFAULT-VALUE}).")
+  private Platform platform = Platform.CPU;
+
+  @Option(
+      names = "--backend",
+      paramLabel = "A+B|NAME|auto",
+      description = "A backend, or a pair composed on the spot (default ${DEFAULT-VALUE}).")
+  private String backend = "FLEX_CPU_ATTN";
+
+  @Option(
+      names = "--compare",
+      paramLabel = "NAME",
+      split = ",",
+      description = "Also run these on the same steps.")
+  private java.util.List<String> compare = java.util.List.of();
+
+  @Option(
+      names = "--first",
+      paramLabel = "ROW",
+      description = "First row of the trace, from 0 (default ${DEFAULT-VALUE}).")
+  private int first = 128;
+
+  @Option(
+      names = "--requests",
+      paramLabel = "N",
+      description = "Requests to serve (default ${DEFAULT-VALUE}).")
+  private int requests = 16;
+
+  @Option(
+      names = "--layers",
+      paramLabel = "N",
+      description = "Layers of each layer group (default ${DEFAULT-VALUE}).")
+  private int layers = 1;
+
+  @Option(
+      names = "--max-num-batched-tokens",
+      paramLabel = "N",
+      description = "Query tokens of a step (default ${DEFAULT-VALUE}).")
+  private int maxBatchedTokens = 2048;
+
+  @Option(
+      names = "--max-num-seqs",
+      paramLabel = "N",
+      description = "Requests of a step (default ${DEFAULT-VALUE}).")
+  private int maxSeqs = 16;
+
+  @Option(
+      names = "--image-count",
+      paramLabel = "isqrt|raw",
+      description = "How NumImages is read (default ${DEFAULT-VALUE}).")
+  private ImageCount imageCount = ImageCount.isqrt;
+
+  @Option(
+      names = "--image-tokens",
+      paramLabel = "N",
+      description = "Tokens of an image; default: the model's.")
+  private Optional<Integer> imageTokens = Optional.empty();
+
+  @Option(
+      names = "--mask",
+      paramLabel = "MODE",
+      description =
+          "How images join masks that see them: override, clamp_past, clamp_both, none; default: the model's.")
+  private Optional<ImageMask> mask = Optional.empty();
+
+  @Option(
+      names = "--split",
+      negatable = true,
+      defaultValue = "true",
+      fallbackValue = "true",
+      description = "Divide mixed batches by request (default), or not.")
+  private boolean split;
+
+  @Option(
+      names = "--lowering",
+      negatable = true,
+      defaultValue = "false",
+      fallbackValue = "true",
+      description = "Run images on the fast child where that is exact, or not (default).")
+  private boolean lowering;
+
+  @Option(
+      names = "--report",
+      paramLabel = "DIR",
+      arity = "0..1",
+      fallbackValue = "target/replay",
+      description = "Write report.html and steps.jsonl (default folder target/replay).")
+  private Optional<Path> report = Optional.empty();
+
+  @Option(
+      names = "--seed",
+      paramLabel = "N",
+      description = "Seed of tensors, image places and checks (default ${DEFAULT-VALUE}).")
+  private long seed = 1;
+
+  @Mixin private final OutputOptions output = new OutputOptions();
+
+  public ReplayCommand(Console console) {
+    this.console = console;
+  }
+
+  @Override
+  public Integer call() {
+    requirePositive("--layers", layers);
+    requirePositive("--max-num-batched-tokens", maxBatchedTokens);
+    requirePositive("--max-num-seqs", maxSeqs);
+    ModelShape shape = shape();
+    TraceFile window =
+        trace.map(TraceFile::read).orElseGet(TraceFile::shipped).window(first, requests);
+    Workload workload = workload(window, shape);
+    Seq<LayerGroup> groups = shape.denseGroups(DType.BF16, KvCacheDtype.AUTO, layers);
+    Contenders contenders =
+        new Contenders(BackendCatalog.present(), policy(), groups, host(), BLOCK_SIZE);
+    Seq<Contender> running = Vector.of(contenders.required(backend));
+    Seq<Refused> refused = Vector.empty();
+    for (String other : compare) {
+      Validation<Seq<String>, Contender> compared = contenders.find(other);
+      running = compared.isValid() ? running.append(compared.get()) : running;
+      refused =
+          compared.isValid()
+              ? refused
+              : refused.append(new Refused(other.toUpperCase(Locale.ROOT), compared.getError()));
+    }
+    Outcome outcome =
+        new Replay(workload, groups, running, maxBatchedTokens, maxSeqs, seed)
+            .run(new Progress(console, requests));
+    Seq<String> cautions = trace.isPresent() ? Vector.empty() : TraceFile.CAUTIONS;
+    Summary summary =
+        new Summaries(outcome, running.map(contender -> contender.backend().name()), refused)
+            .of(window, workload, imageCount, cautions, shape.id(), groups, seed);
+    report.ifPresent(folder -> Report.write(folder, outcome));
+    switch (output.format()) {
+      case TEXT -> console.out().print(SummaryText.of(summary));
+      case JSON -> console.out().println(JsonText.of(summary));
+    }
+    return (summary.passed() ? ExitStatus.DONE : ExitStatus.FAILED).number();
+  }
+
+  private DeviceProfile host() {
+    if (platform != Platform.CPU) {
+      throw BifocalException.of(
+          ErrorCode.NATIVE_MISSING, "kernels of platform " + platform.label() + " in this build");
+    }
+    return new DeviceProfile.Cpu(DeviceProfile.CpuIsa.GENERIC, HashSet.empty(), false);
+  }
+
+  private Workload workload(TraceFile window, ModelShape shape) {
+    int tokens = imageTokens.orElseGet(() -> shape.imageTokens().getOrElse(0));
+    if (tokens < 0) {
+      throw BifocalException.of(
+          ErrorCode.INVALID_OPTION, "--image-tokens", tokens, "at least 0 (0 leaves images out)");
+    }
+    return Workload.of(window, imageCount, tokens, maxBatchedTokens, seed);
+  }
+
+  private RoutingPolicy policy() {
+    MMPrefixAttentionRouting whole =
+        split ? new MMPrefixAttentionRouting() : new MMPrefixAttentionRouting().wholeBatch();
+    return lowering ? whole.withLowering(Lowering.BOTH_WINDOWS) : whole;
+  }
+
+  private ModelShape shape() {
+    ModelCatalog catalog = ModelCatalog.shipped();
+    ModelShape found =
+        catalog
+            .find(model)
+            .getOrElseThrow(
+                () ->
+                    BifocalException.of(ErrorCode.INVALID_OPTION, "model", model, "a known id")
+                        .withRemedy(
+                            NearestName.advice(
+                                model, catalog.models().map(ModelShape::id).asJava())));
+    return mask.map(found::withImageMask).orElse(found);
+  }
+
+  private static void requirePositive(String option, int value) {
+    if (value < 1) {
+      throw BifocalException.of(ErrorCode.INVALID_OPTION, option, value, "at least 1");
+    }
+  }
+}
