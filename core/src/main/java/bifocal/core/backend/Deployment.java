@@ -13,6 +13,8 @@ package bifocal.core.backend;
  * @param rswa whether windows always keep the prompt's beginning
  * @param perHeadQuantScales whether a quantised cache has scales per head
  * @param alibiSqrt whether ALiBi takes the square root of the distance
+ * @param speculativeTokens tokens drafted per request and step, 0 = none
+ * @param kernels which kernels of a family the user wants
  */
 public record Deployment(
     boolean modelSeesImages,
@@ -23,10 +25,37 @@ public record Deployment(
     boolean adaptiveVerification,
     boolean rswa,
     boolean perHeadQuantScales,
-    boolean alibiSqrt) {
+    boolean alibiSqrt,
+    int speculativeTokens,
+    KernelSettings kernels) {
   /** One rank, nothing special. */
   public static final Deployment PLAIN =
       new Deployment(false, 1, 1, false, false, false, false, false, false);
+
+  /** A deployment that drafts no tokens and leaves kernels to their families. */
+  public Deployment(
+      boolean modelSeesImages,
+      int decodeContextParallel,
+      int prefillContextParallel,
+      boolean kvConnector,
+      boolean batchInvariant,
+      boolean adaptiveVerification,
+      boolean rswa,
+      boolean perHeadQuantScales,
+      boolean alibiSqrt) {
+    this(
+        modelSeesImages,
+        decodeContextParallel,
+        prefillContextParallel,
+        kvConnector,
+        batchInvariant,
+        adaptiveVerification,
+        rswa,
+        perHeadQuantScales,
+        alibiSqrt,
+        0,
+        KernelSettings.DEFAULT);
+  }
 
   /** The same deployment of a model of which some layer sees images. */
   public Deployment withModelSeesImages(boolean value) {
@@ -39,6 +68,40 @@ public record Deployment(
         adaptiveVerification,
         rswa,
         perHeadQuantScales,
-        alibiSqrt);
+        alibiSqrt,
+        speculativeTokens,
+        kernels);
+  }
+
+  /** The same deployment over so many ranks that share one sequence in decode. */
+  public Deployment withDecodeContextParallel(int ranks) {
+    return new Deployment(
+        modelSeesImages,
+        ranks,
+        prefillContextParallel,
+        kvConnector,
+        batchInvariant,
+        adaptiveVerification,
+        rswa,
+        perHeadQuantScales,
+        alibiSqrt,
+        speculativeTokens,
+        kernels);
+  }
+
+  /** The same deployment with other kernel settings. */
+  public Deployment withKernels(KernelSettings value) {
+    return new Deployment(
+        modelSeesImages,
+        decodeContextParallel,
+        prefillContextParallel,
+        kvConnector,
+        batchInvariant,
+        adaptiveVerification,
+        rswa,
+        perHeadQuantScales,
+        alibiSqrt,
+        speculativeTokens,
+        value);
   }
 }

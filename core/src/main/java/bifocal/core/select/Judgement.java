@@ -1,0 +1,190 @@
+package bifocal.core.select;
+
+import bifocal.core.backend.AttentionBackend;
+import bifocal.core.backend.AttentionRequest;
+import bifocal.core.backend.BackendName;
+import bifocal.core.backend.BackendValidator;
+import bifocal.core.backend.Composed;
+import bifocal.core.backend.FeatureSet;
+import bifocal.core.backend.InvalidReason;
+import bifocal.core.backend.KvContract;
+import bifocal.core.backend.ReasonCode;
+import bifocal.core.backend.ResolvedVariant;
+import bifocal.core.backend.ResolvesVariants;
+import bifocal.core.cache.KvCacheSpec;
+import bifocal.core.cache.KvScales;
+import bifocal.core.graph.GraphSupport;
+import bifocal.core.layer.LayerGroup;
+import bifocal.core.route.Child;
+import io.vavr.collection.Seq;
+import io.vavr.collection.Vector;
+import io.vavr.control.Option;
+import io.vavr.control.Validation;
+
+/**
+ * One backend, judged for one request.
+ *
+ * @param reasons everything against it
+ * @param features what it was accepted by; nothing when refused
+ * @param contract the agreement about the cache; absent when refused or where there is no cache
+ */
+record Judgement(
+    AttentionBackend<?> backend,
+    AttentionRequest asked,
+    Seq<InvalidReason> reasons,
+    FeatureSet features,
+    boolean extension,
+    Option<KvCacheSpec> contract) {
+  private static final String GROUP = "layer";
+
+  static Judgement of(
+      BackendValidator validator, AttentionBackend<?> backend, AttentionRequest asked) {
+    Validation<Seq<InvalidReason>, BackendValidator.Accepted> accepted =
+        validator.validate(backend, asked);
+    return accepted.isInvalid()
+        ? refused(backend, asked, accepted.getError())
+        : accepted(backend, asked, accepted.get());
+  }
+
+  static Judgement refused(
+      AttentionBackend<?> backend, AttentionRequest asked, Seq<InvalidReason> reasons) {
+    return new Judgement(backend, asked, reasons, FeatureSet.NONE, false, Option.none());
+  }
+
+  private static Judgement accepted(
+      AttentionBackend<?> backend, AttentionRequest asked, BackendValidator.Accepted accepted) {
+    if (!asked.layer().type().usesKvCache()) {
+      return new Judgement(
+          backend, asked, Vector.empty(), accepted.features(), accepted.extension(), Option.none());
+    }
+    Validation<Seq<InvalidReason>, KvCacheSpec> contract =
+        contract(backend, asked, accepted.features());
+    return contract.isInvalid()
+        ? refused(backend, asked, contract.getError())
+        : new Judgement(
+            backend,
+            asked,
+            Vector.empty(),
+            accepted.features(),
+            accepted.extension(),
+            Option.some(contract.get()));
+  }
+
+  boolean valid() {
+    return reasons.isEmpty();
+  }
+
+  /** Whether a pinned block size is all that speaks against the backend. */
+  boolean precludedByBlockSize() {
+    return reasons.size() == 1 && reasons.head().code() == ReasonCode.BLOCK_SIZE;
+  }
+
+  Candidate candidate(Option<Integer> priority) {
+    return new Candidate(
+        backend.name(),
+        priority,
+        valid(),
+        reasons,
+        valid() ? noteText() : Hints.of(reasons).orElse(this::noteText));
+  }
+
+  private Option<String> noteText() {
+    Seq<String> notes = notes();
+    return Option.when(notes.nonEmpty(), () -> notes.mkString("; "));
+  }
+
+  /** What is worth knowing about the versions that would run. */
+  Seq<String> notes() {
+    return leaves(backend, asked)
+        .flatMap(leaf -> leaf.variant().map(ResolvedVariant::notes))
+        .flatMap(notes -> notes)
+        .distinct();
+  }
+
+  Seq<SelectionReport.KernelVersion> versions() {
+    return leaves(backend, asked)
+        .flatMap(
+            leaf ->
+                leaf.variant()
+                    .map(ResolvedVariant::version)
+                    .filter(version -> !version.isEmpty())
+                    .map(v -> new SelectionReport.KernelVersion(leaf.backend().name(), v)))
+        .distinct();
+  }
+
+  Seq<BackendName> children() {
+    return backend instanceof Composed pair
+        ? Vector.of(pair.childA().name(), pair.childB().name())
+        : Vector.empty();
+  }
+
+  /** The pinned size, else the one that the first of its parts wants, else the contract's. */
+  Option<Integer> blockSize() {
+    return asked
+        .blockSize()
+        .orElse(() -> preferredBlockSize(backend, asked))
+        .orElse(() -> contract.map(KvCacheSpec::blockSize));
+  }
+
+  GraphSupport graphSupport() {
+    return graphSupport(backend, asked);
+  }
+
+  /** A backend that is not composed, with what it is asked inside the composites around it. */
+  private record Leaf(AttentionBackend<?> backend, AttentionRequest asked) {
+    Option<ResolvedVariant> variant() {
+      return backend instanceof ResolvesVariants resolving
+          ? Option.some(resolving.variant(asked))
+          : Option.none();
+    }
+  }
+
+  private static Seq<Leaf> leaves(AttentionBackend<?> backend, AttentionRequest asked) {
+    return backend instanceof Composed pair
+        ? leaves(pair.childA(), pair.asked(Child.A, asked))
+            .appendAll(leaves(pair.childB(), pair.asked(Child.B, asked)))
+        : Vector.of(new Leaf(backend, asked));
+  }
+
+  /** Whoever touches the cache is a party: the general child writes, and every child reads. */
+  private static Validation<Seq<InvalidReason>, KvCacheSpec> contract(
+      AttentionBackend<?> backend, AttentionRequest asked, FeatureSet features) {
+    KvContract.Party whole = new KvContract.Party(backend.name().value(), features);
+    Seq<Leaf> leaves = leaves(backend, asked);
+    Seq<KvContract.Party> readers =
+        leaves.size() == 1
+            ? Vector.of(whole)
+            : leaves
+                .map(leaf -> KvContract.Party.reader(leaf.backend(), leaf.asked()))
+                .prepend(whole);
+    KvContract.Party writer =
+        leaves.size() == 1
+            ? whole
+            : KvContract.Party.writer(leaves.head().backend(), leaves.head().asked());
+    return KvContract.resolve(
+        writer,
+        readers,
+        asked.layer(),
+        KvScales.ONE,
+        asked.blockSize().orElse(() -> preferredBlockSize(backend, asked)));
+  }
+
+  private static Option<Integer> preferredBlockSize(
+      AttentionBackend<?> backend, AttentionRequest asked) {
+    return backend instanceof ResolvesVariants resolving
+        ? resolving.variant(asked).preferredBlockSize()
+        : Option.none();
+  }
+
+  private static GraphSupport graphSupport(AttentionBackend<?> backend, AttentionRequest asked) {
+    LayerGroup group = LayerGroup.of(GROUP, asked.layer());
+    return switch (backend) {
+      case Composed pair ->
+          graphSupport(pair.childA(), pair.asked(Child.A, asked))
+              .weakest(graphSupport(pair.childB(), pair.asked(Child.B, asked)))
+              .weakest(pair.policy().graphSupport(group));
+      case ResolvesVariants resolving -> resolving.variant(asked).graphSupport();
+      default -> backend.graphSupport(group);
+    };
+  }
+}

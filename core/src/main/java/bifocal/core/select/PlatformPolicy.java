@@ -1,0 +1,42 @@
+package bifocal.core.select;
+
+import bifocal.core.backend.AttentionRequest;
+import bifocal.core.backend.InvalidReason;
+import bifocal.core.device.DeviceProfile;
+import bifocal.core.device.Platform;
+import io.vavr.collection.Seq;
+import io.vavr.control.Option;
+import io.vavr.control.Validation;
+
+/** How one platform chooses. Its lists and rules belong to the platform's module. */
+public interface PlatformPolicy {
+  /** Kind of hardware. */
+  Platform platform();
+
+  /** The device of this host; absent when there is none. */
+  Option<DeviceProfile> probe();
+
+  /**
+   * A device that is not here.
+   *
+   * @throws bifocal.core.error.BifocalException {@code INVALID_OPTION} when the description lacks
+   *     what the platform tells devices apart by
+   */
+  DeviceProfile simulate(DeviceDescription description);
+
+  /** The candidates of a request, and what the model's policies make of it. */
+  SelectionPlan plan(SelectionRequest request);
+
+  /** The lists that documentation prints. */
+  Seq<PriorityList> priorityLists();
+
+  /**
+   * The backend of latent prefill beside a chosen decode backend; absent for other layers.
+   *
+   * @return its name, or every reason against the one that the user names
+   */
+  default Validation<Seq<InvalidReason>, Option<String>> latentPrefill(
+      AttentionRequest asked, AttentionConfig config) {
+    return Validation.valid(Option.none());
+  }
+}

@@ -1,0 +1,304 @@
+package bifocal.core.select;
+
+import bifocal.core.backend.AttentionBackend;
+import bifocal.core.backend.BackendName;
+import bifocal.core.backend.BackendRegistry;
+import bifocal.core.backend.BackendValidator;
+import bifocal.core.backend.InvalidReason;
+import bifocal.core.device.Platform;
+import bifocal.core.error.BifocalException;
+import bifocal.core.error.ErrorCode;
+import bifocal.core.error.NearestName;
+import io.vavr.Tuple;
+import io.vavr.collection.Map;
+import io.vavr.collection.Seq;
+import io.vavr.collection.TreeMap;
+import io.vavr.collection.Vector;
+import io.vavr.control.Option;
+import io.vavr.control.Validation;
+
+/**
+ * Chooses a backend for a layer group: the one the user names, which is taken or refused and never
+ * replaced; else the first valid candidate of the platform's plan. It keeps nothing, so any thread
+ * may use it.
+ */
+public final class Selector {
+  private static final BackendValidator EVERYTHING =
+      new BackendValidator(BackendValidator.Scope.EXECUTION);
+  private static final BackendValidator REFERENCE =
+      new BackendValidator(BackendValidator.Scope.REFERENCE);
+
+  private final BackendRegistry registry;
+  private final Map<Platform, PlatformPolicy> platforms;
+  private final PhasePairing pairing;
+
+  /**
+   * A selector.
+   *
+   * @param registry backends; each selection sees one moment of it
+   * @param platforms at most one policy for each platform
+   * @param pairing makes one backend of one for prefills and one for decodes
+   */
+  public Selector(
+      BackendRegistry registry, Iterable<PlatformPolicy> platforms, PhasePairing pairing) {
+    this.registry = registry;
+    this.platforms = TreeMap.ofEntries(Vector.ofAll(platforms).map(p -> Tuple.of(p.platform(), p)));
+    this.pairing = pairing;
+  }
+
+  /** The policies, in the order of the platforms. */
+  public Seq<PlatformPolicy> policies() {
+    return platforms.values().toVector();
+  }
+
+  /** The registry that this selector reads. */
+  public BackendRegistry registry() {
+    return registry;
+  }
+
+  /**
+   * The policy of a platform.
+   *
+   * @throws BifocalException {@code INVALID_OPTION} when the platform's module is not there
+   */
+  public PlatformPolicy policy(Platform platform) {
+    return platforms
+        .get(platform)
+        .getOrElseThrow(
+            () ->
+                BifocalException.of(
+                        ErrorCode.INVALID_OPTION,
+                        "platform",
+                        platform.label(),
+                        platforms.isEmpty()
+                            ? "no platform is installed"
+                            : "one of " + platforms.keySet().map(Platform::label).mkString(", "))
+                    .withRemedy("add bifocal-backends-" + platform.label() + " to the class path"));
+  }
+
+  /**
+   * Chooses a backend.
+   *
+   * @throws BifocalException when the request itself makes no sense: an unknown name, a platform
+   *     that is not installed
+   */
+  public Validation<SelectionRefusal, SelectionReport> select(SelectionRequest request) {
+    return new Selection(registry.snapshot(), request).run();
+  }
+
+  /**
+   * As {@link #select}, for those who cannot go on without.
+   *
+   * @throws BifocalException {@code INVALID_SELECTION} or {@code NO_VALID_BACKEND} with every
+   *     reason
+   */
+  public SelectionReport selectOrThrow(SelectionRequest request) {
+    Validation<SelectionRefusal, SelectionReport> outcome = select(request);
+    if (outcome.isInvalid()) {
+      throw outcome.getError().exception();
+    }
+    return outcome.get();
+  }
+
+  /** One selection over one moment of the registry. */
+  private final class Selection {
+    private final BackendRegistry.Snapshot backends;
+    private final SelectionRequest request;
+    private final PlatformPolicy policy;
+    private final SelectionPlan plan;
+    private final BackendValidator validator;
+
+    private Selection(BackendRegistry.Snapshot backends, SelectionRequest request) {
+      this.backends = backends;
+      this.request = request;
+      this.policy = policy(request.attention().device().platform());
+      this.plan = policy.plan(request);
+      this.validator = request.strictReference() ? REFERENCE : EVERYTHING;
+    }
+
+    private Validation<SelectionRefusal, SelectionReport> run() {
+      AttentionConfig config = request.config();
+      if (config.prefillBackend().isDefined() || config.decodeBackend().isDefined()) {
+        return pair(config.prefillBackend(), config.decodeBackend());
+      }
+      Option<BackendName> named = config.backendOf(LayerKind.of(plan.asked().layer()));
+      return named.isDefined() ? explicit(judge(named.get())) : automatic();
+    }
+
+    private Validation<SelectionRefusal, SelectionReport> explicit(Judgement named) {
+      if (!named.valid()) {
+        Seq<Candidate> alternatives =
+            ranked().filter(j -> !j.backend().equals(named.backend())).map(this::candidate);
+        return refusal(
+            ErrorCode.INVALID_SELECTION,
+            RefusalText.explicit(named.backend().name(), named.reasons()),
+            alternatives.prepend(candidate(named)));
+      }
+      return report(named, Source.EXPLICIT, Vector.of(candidate(named)), Vector.empty());
+    }
+
+    private Validation<SelectionRefusal, SelectionReport> automatic() {
+      Seq<Judgement> judged = ranked();
+      Seq<Candidate> candidates = judged.map(this::candidate);
+      Option<Judgement> first = judged.find(Judgement::valid);
+      if (first.isEmpty()) {
+        return refusal(
+            ErrorCode.NO_VALID_BACKEND,
+            RefusalText.automatic(plan.asked(), candidates),
+            candidates);
+      }
+      return report(first.get(), plan.source(), candidates, warnings(judged, first.get()));
+    }
+
+    private Validation<SelectionRefusal, SelectionReport> pair(
+        Option<BackendName> prefill, Option<BackendName> decode) {
+      Validation<SelectionRefusal, Judgement> general = chosen(prefill);
+      Validation<SelectionRefusal, Judgement> fast = chosen(decode);
+      if (general.isInvalid()) {
+        return Validation.invalid(general.getError());
+      }
+      if (fast.isInvalid()) {
+        return Validation.invalid(fast.getError());
+      }
+      return pair(general.get(), fast.get(), decode.isDefined());
+    }
+
+    private Validation<SelectionRefusal, SelectionReport> pair(
+        Judgement general, Judgement fast, boolean decodeNamed) {
+      if (general.backend().equals(fast.backend())) {
+        return report(general, Source.EXPLICIT, Vector.of(candidate(general)), Vector.empty());
+      }
+      Seq<Candidate> parts = Vector.of(candidate(general), candidate(fast));
+      Validation<Seq<InvalidReason>, ? extends AttentionBackend<?>> made =
+          pairing.pair(general.backend(), fast.backend());
+      Judgement whole =
+          made.isInvalid()
+              ? Judgement.refused(fast.backend(), plan.asked(), made.getError())
+              : Judgement.of(validator, made.get(), plan.asked());
+      if (whole.valid()) {
+        return report(whole, Source.EXPLICIT, parts.prepend(candidate(whole)), Vector.empty());
+      }
+      String why = RefusalText.incompatiblePair(fast.backend().name(), general.backend().name());
+      if (!decodeNamed) {
+        return report(general, Source.EXPLICIT, parts, Vector.of(why + reasons(whole)));
+      }
+      return refusal(
+          made.isInvalid() ? ErrorCode.INVALID_COMPOSITION : ErrorCode.INVALID_SELECTION,
+          why + reasons(whole),
+          parts);
+    }
+
+    private String reasons(Judgement refused) {
+      return " Reason: "
+          + refused.reasons().map(r -> r.text() + " (" + r.seen() + ")").mkString("; ");
+    }
+
+    private Validation<SelectionRefusal, Judgement> chosen(Option<BackendName> name) {
+      if (name.isDefined()) {
+        Judgement named = judge(name.get());
+        return named.valid()
+            ? Validation.valid(named)
+            : Validation.invalid(
+                new SelectionRefusal(
+                    ErrorCode.INVALID_SELECTION,
+                    RefusalText.explicit(named.backend().name(), named.reasons()),
+                    Vector.of(candidate(named))));
+      }
+      Seq<Judgement> judged = ranked();
+      return judged
+          .find(Judgement::valid)
+          .map(Validation::<SelectionRefusal, Judgement>valid)
+          .getOrElse(
+              () ->
+                  Validation.invalid(
+                      new SelectionRefusal(
+                          ErrorCode.NO_VALID_BACKEND,
+                          RefusalText.automatic(plan.asked(), judged.map(this::candidate)),
+                          judged.map(this::candidate))));
+    }
+
+    private Judgement judge(BackendName name) {
+      return Judgement.of(
+          validator, backends.find(name).getOrElseThrow(() -> unknown(name)), plan.asked());
+    }
+
+    /** The plan's candidates that are registered; a platform that is not there has no rows. */
+    private Seq<Judgement> ranked() {
+      return plan.order()
+          .flatMap(backends::find)
+          .map(backend -> Judgement.of(validator, backend, plan.asked()));
+    }
+
+    private Candidate candidate(Judgement judged) {
+      int at = plan.order().indexOf(judged.backend().name());
+      return judged.candidate(Option.when(at >= 0, at + 1));
+    }
+
+    private Seq<String> warnings(Seq<Judgement> judged, Judgement first) {
+      Seq<BackendName> better =
+          judged
+              .takeWhile(j -> !j.valid())
+              .filter(Judgement::precludedByBlockSize)
+              .map(j -> j.backend().name());
+      return plan.asked()
+          .blockSize()
+          .filter(size -> better.nonEmpty())
+          .map(size -> RefusalText.precluded(size, better, first.backend().name()))
+          .toVector();
+    }
+
+    private Validation<SelectionRefusal, SelectionReport> report(
+        Judgement chosen, Source source, Seq<Candidate> candidates, Seq<String> warnings) {
+      Validation<Seq<InvalidReason>, Option<String>> latentPrefill =
+          policy.latentPrefill(plan.asked(), request.config());
+      if (latentPrefill.isInvalid()) {
+        return refusal(
+            ErrorCode.INVALID_SELECTION,
+            latentPrefill.getError().map(InvalidReason::text).mkString("; "),
+            candidates);
+      }
+      return Validation.valid(
+          new SelectionReport(
+              chosen.backend(),
+              source,
+              plan.asked().device(),
+              chosen.extension(),
+              chosen.versions(),
+              latentPrefill.get(),
+              plan.asked().layer().kvCacheDtype(),
+              chosen.contract(),
+              chosen.features().blockSizes(),
+              plan.asked().layer().type().usesKvCache() ? chosen.blockSize() : Option.none(),
+              chosen.graphSupport(),
+              chosen.children(),
+              candidates,
+              plan.notes().appendAll(chosen.notes()).appendAll(warnings)));
+    }
+
+    private Validation<SelectionRefusal, SelectionReport> refusal(
+        ErrorCode code, String message, Seq<Candidate> candidates) {
+      return Validation.invalid(new SelectionRefusal(code, message, candidates));
+    }
+
+    private BifocalException unknown(BackendName name) {
+      if (Vector.of(KnownBackend.values()).exists(known -> known.backend().equals(name))) {
+        return BifocalException.of(
+                ErrorCode.UNKNOWN_BACKEND, "Backend " + name + " must be registered before use")
+            .withRemedy("bind it, or add the module of its platform to the class path");
+      }
+      Seq<String> known = inReferenceOrder(backends.names()).map(BackendName::value);
+      return BifocalException.of(
+              ErrorCode.UNKNOWN_BACKEND,
+              "Unknown attention backend: '"
+                  + name
+                  + "'. Valid options are: "
+                  + known.mkString(", "))
+          .withRemedy(NearestName.advice(name.value(), known));
+    }
+  }
+
+  private static Seq<BackendName> inReferenceOrder(Seq<BackendName> names) {
+    Seq<BackendName> reference = Vector.of(KnownBackend.values()).map(KnownBackend::backend);
+    return reference.filter(names::contains).appendAll(names.removeAll(reference));
+  }
+}
