@@ -8,11 +8,15 @@ import bifocal.core.backend.AttentionRequest;
 import bifocal.core.backend.BackendName;
 import bifocal.core.backend.BatchLimits;
 import bifocal.core.backend.Capabilities;
+import bifocal.core.backend.Composed;
 import bifocal.core.backend.Execution;
+import bifocal.core.backend.FeatureSet;
 import bifocal.core.backend.InvalidReason;
-import bifocal.core.backend.ReasonCode;
 import bifocal.core.batch.CommonAttentionMetadata;
 import bifocal.core.cache.KvCacheSpec;
+import bifocal.core.cache.KvLayout;
+import bifocal.core.error.BifocalException;
+import bifocal.core.error.ErrorCode;
 import bifocal.core.graph.GraphSupport;
 import bifocal.core.layer.AttentionLayerSpec;
 import bifocal.core.layer.LayerGroup;
@@ -22,7 +26,7 @@ import bifocal.core.route.RequestRoutes;
 import bifocal.core.route.RoutingPolicy;
 import bifocal.core.tensor.DType;
 import bifocal.core.workspace.WorkspacePlan;
-import io.vavr.collection.Set;
+import io.vavr.collection.Seq;
 import io.vavr.control.Option;
 
 /**
@@ -30,7 +34,7 @@ import io.vavr.control.Option;
  * builders and implementations.
  */
 public final class CompositeBackend<MA extends AttentionMetadata, MB extends AttentionMetadata>
-    implements AttentionBackend<CompositeMetadata<MA, MB>> {
+    implements AttentionBackend<CompositeMetadata<MA, MB>>, Composed {
   private final BackendName name;
   private final Part<MA> a;
   private final Part<MB> b;
@@ -55,19 +59,27 @@ public final class CompositeBackend<MA extends AttentionMetadata, MB extends Att
     return name;
   }
 
-  /** The general child, which writes the cache. */
+  @Override
   public AttentionBackend<MA> childA() {
     return a.backend();
   }
 
-  /** The fast child. */
+  @Override
   public AttentionBackend<MB> childB() {
     return b.backend();
   }
 
-  /** What decides between the children. */
+  @Override
   public RoutingPolicy policy() {
     return policy;
+  }
+
+  @Override
+  public AttentionRequest asked(Child child, AttentionRequest request) {
+    return switch (child) {
+      case A -> a.view(request);
+      case B -> b.view(request);
+    };
   }
 
   /** What the composite does not claim although its children can. */
@@ -77,19 +89,21 @@ public final class CompositeBackend<MA extends AttentionMetadata, MB extends Att
 
   @Override
   public Capabilities capabilities() {
-    return CompositeCapabilities.of(
-        a.backend().capabilities(),
-        b.backend().capabilities(),
-        (left, right) -> limits.limit(SharedFeatures.of(left, right, policy)));
+    return limits.limit(
+        CompositeCapabilities.of(
+            a.backend().capabilities(),
+            b.backend().capabilities(),
+            (left, right) -> limits.limit(SharedFeatures.of(left, right, policy))));
   }
 
   @Override
   public Capabilities capabilities(AttentionRequest request) {
     DType model = request.layer().dtype();
-    return CompositeCapabilities.of(
-        a.backend().capabilities(a.view(request)),
-        b.backend().capabilities(b.view(request)),
-        (left, right) -> limits.limit(SharedFeatures.of(left, right, policy, model)));
+    return limits.limit(
+        CompositeCapabilities.of(
+            a.backend().capabilities(a.view(request)),
+            b.backend().capabilities(b.view(request)),
+            (left, right) -> limits.limit(SharedFeatures.of(left, right, policy, model))));
   }
 
   @Override
@@ -97,12 +111,8 @@ public final class CompositeBackend<MA extends AttentionMetadata, MB extends Att
     return a.backend()
         .checkCombination(a.view(request))
         .map(a::named)
-        .orElse(() -> b.backend().checkCombination(b.view(request)).map(b::named));
-  }
-
-  @Override
-  public Set<ReasonCode> combinationReads() {
-    return a.backend().combinationReads().union(b.backend().combinationReads());
+        .orElse(() -> b.backend().checkCombination(b.view(request)).map(b::named))
+        .orElse(() -> limits.objection(b.backend(), b.view(request)).map(b::named));
   }
 
   @Override
@@ -179,7 +189,7 @@ public final class CompositeBackend<MA extends AttentionMetadata, MB extends Att
   @Override
   public AttentionMetadataBuilder<CompositeMetadata<MA, MB>> createBuilder(
       LayerGroup group, KvCacheSpec cache) {
-    Declaration.of(this).require(group.spec(), cache);
+    requireContract(group.spec(), cache);
     AttentionMetadataBuilder<MA> builderA = a.backend().createBuilder(a.view(group), cache);
     try {
       return new CompositeBuilder<>(
@@ -196,7 +206,7 @@ public final class CompositeBackend<MA extends AttentionMetadata, MB extends Att
   @Override
   public AttentionImpl<CompositeMetadata<MA, MB>> createImpl(
       AttentionLayerSpec layer, LayerParameters parameters, KvCacheSpec cache) {
-    Declaration.of(this).require(layer, cache);
+    requireContract(layer, cache);
     AttentionImpl<MA> implA = a.backend().createImpl(a.view(layer), parameters, cache);
     try {
       return new CompositeImpl<>(
@@ -206,6 +216,25 @@ public final class CompositeBackend<MA extends AttentionMetadata, MB extends Att
       close(implA, failure);
       throw failure;
     }
+  }
+
+  private void requireContract(AttentionLayerSpec layer, KvCacheSpec cache) {
+    FeatureSet shared = capabilities().all();
+    Seq<String> layouts = shared.kvLayouts().map(KvLayout::name);
+    if (!layouts.contains(cache.layout().name())) {
+      throw refused("layout", cache.layout().name(), layouts.mkString(", "));
+    }
+    if (!shared.blockSizes().accepts(cache.blockSize())) {
+      throw refused("block size", cache.blockSize(), shared.blockSizes());
+    }
+    if (!shared.kvCacheDtypes().exists(d -> d.resolve(layer.dtype()) == cache.dtype())) {
+      throw refused("dtype", cache.dtype(), shared.kvCacheDtypes().mkString(", "));
+    }
+  }
+
+  private BifocalException refused(String what, Object seen, Object wanted) {
+    return BifocalException.of(
+        ErrorCode.KV_INCOMPATIBLE, "KV cache " + what + " for " + name, seen, wanted);
   }
 
   /** Closes what was opened before a failure. */

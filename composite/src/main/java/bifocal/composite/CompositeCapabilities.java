@@ -25,6 +25,7 @@ final class CompositeCapabilities {
           Feature.NON_CAUSAL_DCP,
           Feature.DCP,
           Feature.PCP,
+          Feature.RSWA,
           Feature.MLA,
           Feature.SPARSE,
           Feature.ALIBI_SQRT,

@@ -4,6 +4,7 @@ import bifocal.core.backend.AttentionBackend;
 import bifocal.core.backend.BackendName;
 import bifocal.core.backend.DeviceSupport;
 import bifocal.core.route.RoutingPolicy;
+import bifocal.core.select.PlatformPolicy;
 import com.google.inject.Binder;
 import com.google.inject.TypeLiteral;
 import com.google.inject.multibindings.MapBinder;
@@ -22,6 +23,11 @@ public final class AttentionBinder {
   /** Binds routing policies by the names users choose them by, for instance {@code mm-prefix}. */
   public static MapBinder<String, RoutingPolicy> policies(Binder binder) {
     return MapBinder.newMapBinder(binder, String.class, RoutingPolicy.class);
+  }
+
+  /** Binds how platforms choose among backends. */
+  public static Multibinder<PlatformPolicy> platforms(Binder binder) {
+    return Multibinder.newSetBinder(binder, PlatformPolicy.class);
   }
 
   /**

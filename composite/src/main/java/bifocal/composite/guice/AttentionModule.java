@@ -1,7 +1,11 @@
 package bifocal.composite.guice;
 
+import bifocal.composite.CompositeBackends;
 import bifocal.core.backend.AttentionBackend;
 import bifocal.core.backend.BackendName;
+import bifocal.core.backend.BackendRegistry;
+import bifocal.core.select.PlatformPolicy;
+import bifocal.core.select.Selector;
 import bifocal.routing.MMPrefixAttentionRouting;
 import bifocal.routing.PrefillDecodeRouting;
 import com.google.inject.AbstractModule;
@@ -16,6 +20,7 @@ public final class AttentionModule extends AbstractModule {
   protected void configure() {
     AttentionBinder.backends(binder());
     AttentionBinder.compositeBindings(binder());
+    AttentionBinder.platforms(binder());
     bind(MMPrefixAttentionRouting.class).toInstance(new MMPrefixAttentionRouting());
     bind(PrefillDecodeRouting.class).toInstance(new PrefillDecodeRouting());
     AttentionBinder.policies(binder()).addBinding("mm-prefix").to(MMPrefixAttentionRouting.class);
@@ -27,5 +32,26 @@ public final class AttentionModule extends AbstractModule {
   static AttentionBackends backends(
       Map<BackendName, AttentionBackend<?>> bound, Set<CompositeBinding> composites) {
     return new AttentionBackends(BackendAssembly.assemble(bound, composites));
+  }
+
+  @Provides
+  @Singleton
+  static BackendRegistry registry(AttentionBackends backends) {
+    BackendRegistry registry = new BackendRegistry();
+    backends
+        .byName()
+        .values()
+        .forEach(backend -> registry.register(backend, backend.getClass().getName()));
+    return registry;
+  }
+
+  @Provides
+  @Singleton
+  static Selector selector(
+      BackendRegistry registry, Set<PlatformPolicy> platforms, PrefillDecodeRouting routing) {
+    return new Selector(
+        registry,
+        platforms,
+        (prefill, decode) -> CompositeBackends.createCompositeBackend(prefill, decode, routing));
   }
 }

@@ -1,6 +1,7 @@
 package bifocal.composite.guice;
 
 import bifocal.composite.CompositeLimits;
+import bifocal.composite.PairRule;
 import bifocal.core.backend.BackendName;
 import bifocal.core.backend.DeviceSupport;
 import bifocal.core.cache.KvCacheDtype;
@@ -88,6 +89,16 @@ public final class CompositeBinder {
     /** Claims no other types of cache. */
     public Limited kvCacheDtypes(KvCacheDtype... types) {
       return with(sentence.limits.kvCacheDtypes(types));
+    }
+
+    /** Claims nothing beyond what the reference knows of composites. */
+    public Limited asTheReference() {
+      return with(sentence.limits.asTheReference());
+    }
+
+    /** Asks a rule of the fast child besides. */
+    public Limited provided(PairRule rule) {
+      return with(sentence.limits.provided(rule));
     }
 
     private Limited with(CompositeLimits limits) {
