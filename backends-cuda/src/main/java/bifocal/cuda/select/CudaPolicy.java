@@ -1,0 +1,193 @@
+package bifocal.cuda.select;
+
+import bifocal.core.backend.AttentionRequest;
+import bifocal.core.backend.BackendName;
+import bifocal.core.backend.KernelSettings.FlashAttentionVersion;
+import bifocal.core.device.DeviceProfile;
+import bifocal.core.device.Platform;
+import bifocal.core.error.BifocalException;
+import bifocal.core.error.ErrorCode;
+import bifocal.core.layer.AttentionLayerSpec;
+import bifocal.core.layer.AttentionType;
+import bifocal.core.select.DeviceDescription;
+import bifocal.core.select.KnownBackend;
+import bifocal.core.select.PlatformPolicy;
+import bifocal.core.select.PriorityList;
+import bifocal.core.select.SelectionPlan;
+import bifocal.core.select.SelectionRequest;
+import io.vavr.collection.Seq;
+import io.vavr.collection.Vector;
+import io.vavr.control.Option;
+
+/**
+ * How CUDA chooses: lists by compute capability, a composite in front where images must see their
+ * own future, and what single models ask.
+ */
+public final class CudaPolicy implements PlatformPolicy {
+  private static final int BLACKWELL = 10;
+  private static final int HOPPER = 9;
+
+  private static final Seq<BackendName> ON_BLACKWELL =
+      names(
+          KnownBackend.FLASHINFER,
+          KnownBackend.FLASH_ATTN,
+          KnownBackend.TRITON_ATTN,
+          KnownBackend.FLEX_ATTENTION,
+          KnownBackend.TURBOQUANT);
+  private static final Seq<BackendName> ELSEWHERE =
+      names(
+          KnownBackend.FLASH_ATTN,
+          KnownBackend.FLASHINFER,
+          KnownBackend.TRITON_ATTN,
+          KnownBackend.FLEX_ATTENTION,
+          KnownBackend.TURBOQUANT);
+  private static final Seq<BackendName> ON_BLACKWELL_WITH_IMAGES =
+      ON_BLACKWELL.prepend(KnownBackend.TRITON_FLASHINFER.backend());
+  private static final Seq<BackendName> ON_HOPPER_WITH_IMAGES =
+      ELSEWHERE.prepend(KnownBackend.TRITON_FLASH_ATTN.backend());
+  private static final Seq<BackendName> WIDER_KEYS_THAN_VALUES =
+      names(KnownBackend.FLASH_ATTN_DIFFKV, KnownBackend.TRITON_ATTN_DIFFKV);
+  private static final Seq<BackendName> BLOCK_SPARSE = names(KnownBackend.MINIMAX_M3_SPARSE);
+
+  private final LatentPolicy latent;
+
+  /** The policy of dense layers, and another for latent ones. */
+  public CudaPolicy(LatentPolicy latent) {
+    this.latent = latent;
+  }
+
+  /** How latent layers choose. */
+  @FunctionalInterface
+  public interface LatentPolicy {
+    /** Candidates of a latent layer. */
+    SelectionPlan plan(SelectionRequest request, AttentionRequest asked);
+  }
+
+  @Override
+  public Platform platform() {
+    return Platform.CUDA;
+  }
+
+  @Override
+  public Option<DeviceProfile> probe() {
+    return Option.none();
+  }
+
+  @Override
+  public DeviceProfile simulate(DeviceDescription description) {
+    return new DeviceProfile.Cuda(
+        description
+            .capability()
+            .getOrElseThrow(
+                () ->
+                    BifocalException.of(
+                            ErrorCode.INVALID_OPTION, "platform cuda", "no capability", "one")
+                        .withRemedy("say --capability 9.0, for instance")),
+        description.packages(),
+        true);
+  }
+
+  @Override
+  public SelectionPlan plan(SelectionRequest request) {
+    AttentionRequest asked = request.asked();
+    return switch (asked.layer()) {
+      case AttentionLayerSpec.Dense dense -> dense(request, asked);
+      case AttentionLayerSpec.BlockSparse sparse ->
+          SelectionPlan.byModel(
+              asked, BLOCK_SPARSE, "block-sparse layers are wired to their own backend");
+      case AttentionLayerSpec.Mla mla -> latent.plan(request, asked);
+      case AttentionLayerSpec.SparseMla sparse -> latent.plan(request, asked);
+    };
+  }
+
+  private static SelectionPlan dense(SelectionRequest request, AttentionRequest asked) {
+    if (asked.layer().headSizeV() != asked.layer().headSize()) {
+      return SelectionPlan.byModel(
+          asked,
+          WIDER_KEYS_THAN_VALUES,
+          "a model whose keys and values differ in width names its backends");
+    }
+    if (request.config().backend().isEmpty() && asked.deployment().rswa()) {
+      return SelectionPlan.byModel(
+          asked,
+          FlashAttentionVersions.hasVersion4(asked.device())
+              ? names(KnownBackend.FLASH_ATTN)
+              : names(KnownBackend.TRITON_ATTN),
+          "R-SWA models run on FlashAttention 4, or on Triton where there is none");
+    }
+    return heterogeneousHeads(request, asked);
+  }
+
+  /** A model with heads of several sizes gets one FlashAttention version for all its layers. */
+  private static SelectionPlan heterogeneousHeads(
+      SelectionRequest request, AttentionRequest asked) {
+    boolean mixed =
+        request.model().family().equals("Gemma 4") && request.model().headSizes().size() > 1;
+    Option<BackendName> named = request.config().backend();
+    if (!mixed || asked.deployment().kernels().flashAttention().isDefined()) {
+      return SelectionPlan.byPriority(asked, order(asked));
+    }
+    String heads = request.model().headSizes().mkString("[", ", ", "]");
+    boolean promotable =
+        FlashAttentionVersions.hasVersion4(asked.device())
+            && request.model().headSizes().forAll(size -> size <= 512);
+    if (promotable && named.forAll(FlashAttention.NAME::equals)) {
+      SelectionPlan promoted = promoted(asked);
+      return FlashAttentionVersions.started(asked) == 4
+          ? promoted
+          : promoted.noting(
+              "Gemma4 model has heterogeneous head dimensions "
+                  + heads
+                  + ". Using FA4 for all layers to avoid mixed FA3/FA4 penalty.");
+    }
+    if (named.isEmpty() && !KernelPackages.FLASH_ATTENTION_4.on(asked.device())) {
+      return SelectionPlan.byModel(
+          asked,
+          names(KnownBackend.TRITON_ATTN),
+          "Gemma4 model has heterogeneous head dimensions "
+              + heads
+              + ". FA4 not available, forcing TRITON_ATTN backend.");
+    }
+    return SelectionPlan.byPriority(asked, order(asked));
+  }
+
+  private static SelectionPlan promoted(AttentionRequest asked) {
+    AttentionRequest promoted =
+        new AttentionRequest(
+            asked.layer(),
+            asked.device(),
+            asked.blockSize(),
+            asked
+                .deployment()
+                .withKernels(
+                    asked
+                        .deployment()
+                        .kernels()
+                        .withFlashAttention(new FlashAttentionVersion(4, false))));
+    return SelectionPlan.byPriority(promoted, order(promoted));
+  }
+
+  private static Seq<BackendName> order(AttentionRequest asked) {
+    int major = Sm.major(asked.device());
+    boolean nonCausal =
+        !asked.layer().mask().causal() && asked.layer().type() == AttentionType.DECODER;
+    if (major == BLACKWELL && !nonCausal) {
+      return asked.mmPrefix() ? ON_BLACKWELL_WITH_IMAGES : ON_BLACKWELL;
+    }
+    return major == HOPPER && asked.mmPrefix() ? ON_HOPPER_WITH_IMAGES : ELSEWHERE;
+  }
+
+  @Override
+  public Seq<PriorityList> priorityLists() {
+    return Vector.of(
+        new PriorityList("standard", "SM 10.x", "", ON_BLACKWELL),
+        new PriorityList("standard", "SM 8.x-9.x", "", ELSEWHERE),
+        new PriorityList(
+            "standard", "SM 10.x", "causal, images see both ways", ON_BLACKWELL_WITH_IMAGES),
+        new PriorityList("standard", "SM 9.x", "images see both ways", ON_HOPPER_WITH_IMAGES));
+  }
+
+  static Seq<BackendName> names(KnownBackend... backends) {
+    return Vector.of(backends).map(KnownBackend::backend);
+  }
+}
