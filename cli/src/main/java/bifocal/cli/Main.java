@@ -4,6 +4,7 @@ import bifocal.cli.command.CommandRunner;
 import bifocal.cli.command.Console;
 import bifocal.cli.replay.ReplayCommand;
 import bifocal.cli.route.RouteCommand;
+import bifocal.cli.select.SelectCommand;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 
@@ -31,6 +32,7 @@ public final class Main {
 
   private static CommandLine commands(Console console) {
     return new CommandLine(new Main())
+        .addSubcommand(SelectCommand.over(console))
         .addSubcommand(new RouteCommand(console))
         .addSubcommand(new ReplayCommand(console));
   }

@@ -1,0 +1,42 @@
+package bifocal.cli.select;
+
+import bifocal.core.select.Role;
+import bifocal.core.select.SelectionRequest;
+import bifocal.core.select.Selector;
+import picocli.CommandLine;
+import picocli.CommandLine.Option;
+
+/** All options of a selection. */
+final class SelectionOptions {
+  private final DeviceOptions device = new DeviceOptions();
+  private final LayerOptions layer = new LayerOptions();
+  private final ConfigurationOptions configuration = new ConfigurationOptions();
+  private final Strictness strictness = new Strictness();
+
+  /** How much counts as support. */
+  static final class Strictness {
+    @Option(
+        names = "--strict-reference",
+        description = "Count as support only what the reference says.")
+    private boolean strict;
+  }
+
+  /** Adds the options to a command. */
+  CommandLine addedTo(CommandLine command) {
+    command.addMixin("device", device);
+    command.addMixin("layer", layer);
+    command.addMixin("strictness", strictness);
+    configuration.addTo(command.getCommandSpec());
+    return command;
+  }
+
+  /** What is asked for. */
+  SelectionRequest request(Selector selector) {
+    return new SelectionRequest(
+        layer.request(device.device(selector)),
+        configuration.config(),
+        layer.traits(),
+        Role.TARGET,
+        strictness.strict);
+  }
+}
