@@ -3,8 +3,9 @@
 // group. Few rows read the cache directly (decode.h); many rows use register tiles on K and V as they lie in the cache
 // where the types allow, or on a copy in the scratch (expand.h).
 
-#define TILE_TOKENS 512
-#define MOST_ROWS 96 // of a tile of queries, where one token's heads are not already more
+#define TILE_TOKENS 256
+#define MOST_ROWS 384 // of an item, where one token's heads are not already more: they share each tile of K and V
+#define BLOCK_ROWS 48 // of them that pass through the scores at a time, likewise
 
 // Queries and probabilities are floats or bfloat16.
 enum { IN_FLOAT, IN_BF16 };
@@ -16,12 +17,14 @@ struct plan {
     int padded_v; // head_v as the kernels see it: a multiple of 16
     int slots_k;  // of a row of q and of a sub-block of K
     int arithmetic;
-    int direct;      // register tiles on the cache itself
+    int direct_k;    // register tiles on the cache itself
+    int direct_v;    // rows of V in the cache are rows of slots
+    int block_tokens; // query tokens of a block of rows
     int can_decode;  // few rows may read the cache directly
     int tile_tokens; // keys of a tile
     int rows;        // of the scratch
     // The scratch, by use; the offsets of its parts.
-    int64_t q, o, s, s_stride, maximum, sum, factor, key_first, key_last, k_scales, v_scales, tail, k, v, size;
+    int64_t q, o, s, s_stride, maximum, sum, factor, key_first, key_last, k_scales, v_scales, tail, k, v, v_rows, size;
 };
 
 static int most_tokens(const bifocal_cpu_params *p) { return larger(1, MOST_ROWS / (p->num_q_heads / p->cache.num_kv_heads)); }
@@ -46,17 +49,19 @@ static struct plan make_plan(const bifocal_cpu_params *p) {
     n.padded_v = (int)round_up(n.head_v, 16);
     n.arithmetic = bf16_arithmetic(p) ? IN_BF16 : IN_FLOAT;
     n.slots_k = n.arithmetic == IN_BF16 ? n.head_k / 2 : n.head_k;
-    n.direct = n.padded_v == n.head_v && c->dtype == (n.arithmetic == IN_BF16 ? BF16 : F32);
+    n.direct_k = c->dtype == (n.arithmetic == IN_BF16 ? BF16 : F32);
+    n.direct_v = n.direct_k && n.padded_v == n.head_v;
     n.can_decode = n.padded_v == n.head_v;
     const int widest = larger(n.head_k, n.padded_v);
-    n.tile_tokens = widest <= 128 ? TILE_TOKENS : widest <= 256 ? TILE_TOKENS / 2 : TILE_TOKENS / 4;
+    n.tile_tokens = widest <= 256 ? TILE_TOKENS : TILE_TOKENS / 2;
     n.rows = most_tokens(p) * n.group;
     n.s_stride = n.tile_tokens + 16;
     n.size = 0;
     const int64_t rows = n.rows;
     n.q = part(&n.size, rows * n.head_k * 4);
     n.o = part(&n.size, rows * n.padded_v * 4);
-    n.s = part(&n.size, rows * n.s_stride * 4);
+    n.block_tokens = larger(1, BLOCK_ROWS / n.group);
+    n.s = part(&n.size, larger(n.block_tokens * n.group, 2 * DECODE_ROWS) * n.s_stride * 4);
     n.maximum = part(&n.size, rows * 4);
     n.sum = part(&n.size, rows * 4);
     n.factor = part(&n.size, rows * 4);
@@ -65,9 +70,9 @@ static struct plan make_plan(const bifocal_cpu_params *p) {
     n.k_scales = part(&n.size, n.tile_tokens * 4);
     n.v_scales = part(&n.size, n.tile_tokens * 4);
     n.tail = part(&n.size, 16 * (int64_t)n.padded_v * 4);
-    const int64_t copied = n.direct ? 0 : n.tile_tokens;
-    n.k = part(&n.size, copied * n.slots_k * 4);
-    n.v = part(&n.size, copied * n.padded_v * 4);
+    n.k = part(&n.size, n.direct_k ? 0 : (int64_t)n.tile_tokens * n.slots_k * 4);
+    n.v = part(&n.size, (int64_t)n.tile_tokens * n.padded_v * 4);
+    n.v_rows = part(&n.size, n.direct_v ? 0 : 16 * (int64_t)n.padded_v * 4);
     return n;
 }
 
@@ -191,14 +196,15 @@ static const void *clean_tail(const struct work *w, const void *v, int exist) {
     return to;
 }
 
-static void softmax_rows(struct work *w, int from, int n, const float *k_scales, const float *v_scales) {
+// Rows first_row..first_row+rows-1, whose scores begin at w->s; n keys, the first of them `from`.
+static void softmax_rows(struct work *w, int first_row, int rows, int from, int n, const float *k_scales, const float *v_scales) {
     const struct plan *plan = w->plan;
     const int padded = (int)round_up(n, 16);
     struct transform transform = w->transform;
     transform.token_scales = k_scales;
-    for (int r = 0; r < w->rows; r++) {
+    for (int r = first_row; r < first_row + rows; r++) {
         const int i = r / plan->group;
-        float *s = w->s + r * plan->s_stride;
+        float *s = w->s + (r - first_row) * plan->s_stride;
         const int first = larger(w->key_first[i] - from, 0);
         const int end = smaller(w->key_last[i] + 1 - from, n);
         if (first >= end) {
@@ -273,51 +279,108 @@ static void tile_scales(const struct work *w, int from, int n, const float **k_s
     }
 }
 
+// The sub-blocks of a tile of keys as the register tiles read them.
+struct tile {
+    const int32_t *k[TILE_TOKENS / 16];
+    int32_t *v; // panels
+};
+
+static void load_tile(const struct work *w, int from, int count, struct tile *tile) {
+    const struct plan *plan = w->plan;
+    const int type = w->params->cache.dtype;
+    const int in_bf16 = plan->arithmetic == IN_BF16;
+    const int slots = in_bf16 ? 8 : 16; // of V in a sub-block
+    tile->v = (int32_t *)(w->scratch + plan->v);
+    for (int j = 0; j < count; j++) {
+        const int token = from + j * 16;
+        const int exist = smaller(16, w->item->key_len - token);
+        const void *k = sub_block_k(w, token);
+        const void *v = sub_block_v(w, token);
+        if (!plan->direct_k) {
+            int32_t *to = (int32_t *)(w->scratch + plan->k) + (int64_t)j * plan->slots_k * 16;
+            if (in_bf16) {
+                expand_k_bf16(type, k, plan->head_k, (uint16_t *)to);
+            } else {
+                expand_k_float(type, k, plan->head_k, (float *)to);
+            }
+            k = to;
+        }
+        if (!plan->direct_v) {
+            void *to = w->scratch + plan->v_rows;
+            if (in_bf16) {
+                expand_v_bf16(type, v, plan->head_v, plan->padded_v, exist, to);
+            } else {
+                expand_v_float(type, v, plan->head_v, plan->padded_v, exist, to);
+            }
+            v = to;
+        } else if (exist < 16) {
+            v = clean_tail(w, v, exist);
+        }
+        tile->k[j] = k;
+        to_panels(v, slots, plan->padded_v, tile->v, (int64_t)slots * plan->tile_tokens / 16, (int64_t)j * slots);
+    }
+}
+
+// Lines of the tile at `from` to ask for while the one before it is computed.
+static void look_ahead(const struct work *w, int from, int count, struct stream *s) {
+    s->next = 0;
+    s->count = 0;
+    for (int j = 0; j < count; j++) {
+        s->at[s->count++] = sub_block_k(w, from + j * 16);
+        s->at[s->count++] = sub_block_v(w, from + j * 16);
+    }
+}
+
+static int tokens_at(const struct work *w, int from) { return smaller(w->plan->tile_tokens, larger(0, w->end_key - from)); }
+
 static void attend_tiles(struct work *w) {
     const struct plan *plan = w->plan;
-    const int32_t *k[TILE_TOKENS / 16];
-    const int32_t *v[TILE_TOKENS / 16];
+    struct tile tile;
+    struct stream later;
     for (int from = w->first_key; from < w->end_key; from += plan->tile_tokens) {
-        const int n = smaller(plan->tile_tokens, w->end_key - from);
-        const int count = (n + 15) / 16;
-        for (int j = 0; j < count; j++) {
-            const int token = from + j * 16;
-            const void *from_k = sub_block_k(w, token);
-            const void *from_v = sub_block_v(w, token);
-            const int exist = smaller(16, w->item->key_len - token);
-            if (plan->direct) {
-                k[j] = from_k;
-                v[j] = exist < 16 ? clean_tail(w, from_v, exist) : from_v;
-            } else {
-                int32_t *to_k = (int32_t *)(w->scratch + plan->k) + (int64_t)j * plan->slots_k * 16;
-                int32_t *to_v = (int32_t *)(w->scratch + plan->v) +
-                                (int64_t)j * plan->padded_v * (plan->arithmetic == IN_BF16 ? 8 : 16);
-                if (plan->arithmetic == IN_BF16) {
-                    expand_k_bf16(w->params->cache.dtype, from_k, plan->head_k, (uint16_t *)to_k);
-                    expand_v_bf16(w->params->cache.dtype, from_v, plan->head_v, plan->padded_v, exist, (uint16_t *)to_v);
-                } else {
-                    expand_k_float(w->params->cache.dtype, from_k, plan->head_k, (float *)to_k);
-                    expand_v_float(w->params->cache.dtype, from_v, plan->head_v, plan->padded_v, exist, (float *)to_v);
-                }
-                k[j] = to_k;
-                v[j] = to_v;
-            }
-        }
+        const int n = tokens_at(w, from);
+        load_tile(w, from, (n + 15) / 16, &tile);
+        const int next = from + plan->tile_tokens;
+        look_ahead(w, next, (tokens_at(w, next) + 15) / 16, &later);
         const float *k_scales, *v_scales;
         tile_scales(w, from, n, &k_scales, &v_scales);
+        for (int token = 0; token < w->tokens; token += plan->block_tokens) {
+            const int tokens = smaller(plan->block_tokens, w->tokens - token);
+            int first = INT32_MAX;
+            int end = 0;
+            for (int i = token; i < token + tokens; i++) {
+                if (w->key_first[i] <= w->key_last[i]) {
+                    first = smaller(first, w->key_first[i]);
+                    end = larger(end, w->key_last[i] + 1);
+                }
+            }
+            first = larger(first, from) / 16 * 16;
+            end = smaller(end, from + n);
+            if (first >= end) {
+                continue;
+            }
+            const int j = (first - from) / 16;
+            const int count = (end - first + 15) / 16;
+            const int row = token * plan->group;
+            const int rows = tokens * plan->group;
+            const int32_t *q = (const int32_t *)w->q + (int64_t)row * plan->slots_k;
+            float *o = w->o + (int64_t)row * plan->padded_v;
+            const float *block_k_scales = k_scales ? k_scales + j * 16 : 0;
+            const float *block_v_scales = v_scales ? v_scales + j * 16 : 0;
 #if HAS_DOT
-        if (plan->arithmetic == IN_BF16) {
-            qk_dot(w->q, plan->slots_k, w->rows, k, count, plan->slots_k, w->s, plan->s_stride);
-            softmax_rows(w, from, n, k_scales, v_scales);
-            pv_dot((const int32_t *)w->s, plan->s_stride, w->rows, v, count, plan->padded_v, w->correction, w->o,
-                   plan->padded_v);
-            continue;
-        }
+            if (plan->arithmetic == IN_BF16) {
+                qk_dot(q, plan->slots_k, rows, tile.k + j, count, plan->slots_k, w->s, plan->s_stride, &later);
+                softmax_rows(w, row, rows, first, end - first, block_k_scales, block_v_scales);
+                pv_dot((const int32_t *)w->s, plan->s_stride, rows, tile.v, plan->tile_tokens / 2, j * 8, count * 8, plan->padded_v,
+                       w->correction + row, o, plan->padded_v);
+                continue;
+            }
 #endif
-        qk_float(w->q, plan->slots_k, w->rows, k, count, plan->slots_k, w->s, plan->s_stride);
-        softmax_rows(w, from, n, k_scales, v_scales);
-        pv_float((const int32_t *)w->s, plan->s_stride, w->rows, v, count, plan->padded_v, w->correction, w->o,
-                 plan->padded_v);
+            qk_float(q, plan->slots_k, rows, tile.k + j, count, plan->slots_k, w->s, plan->s_stride, &later);
+            softmax_rows(w, row, rows, first, end - first, block_k_scales, block_v_scales);
+            pv_float((const int32_t *)w->s, plan->s_stride, rows, tile.v, plan->tile_tokens, j * 16, count * 16, plan->padded_v,
+                     w->correction + row, o, plan->padded_v);
+        }
     }
 }
 
@@ -363,7 +426,7 @@ static void attend_few(struct work *w) {
         }
         const float *k_scales, *v_scales;
         tile_scales(w, from, n, &k_scales, &v_scales);
-        softmax_rows(w, from, n, k_scales, v_scales);
+        softmax_rows(w, 0, w->rows, from, n, k_scales, v_scales);
         const int last = from + (count - 1) * 16;
         if (w->item->key_len < last + 16) {
             tile->v[count - 1] = clean_tail(w, tile->v[count - 1], w->item->key_len - last);

@@ -45,9 +45,9 @@ INLINE vf multiply(const int dot, vf c, const int32_t *a, slots b) {
     return vf_fma(vf_set(*(const float *)a), b.f, c);
 }
 
-// s[R][C * 16] = q[R][n] . k
+// s[R][C * 16] = q[R][n] . k. Beside each slot one line of what will be needed later is asked for.
 INLINE void qk_tile(const int dot, const int R, const int C, const int32_t *q, int64_t q_stride, const int32_t *const *k,
-                    int n, float *s, int64_t s_stride) {
+                    int n, float *s, int64_t s_stride, const char *later) {
     vf sum[TILE_ROWS][TILE_SUB_BLOCKS * VECTORS];
     const int32_t *base[TILE_SUB_BLOCKS];
     UNROLL for (int c = 0; c < C; c++) {
@@ -59,6 +59,7 @@ INLINE void qk_tile(const int dot, const int R, const int C, const int32_t *q, i
         }
     }
     for (int d = 0; d < n; d++) {
+        __builtin_prefetch(later + (int64_t)d * 64, 0, 2);
         slots b[TILE_SUB_BLOCKS * VECTORS];
         UNROLL for (int c = 0; c < C * VECTORS; c++) {
             b[c] = load_slots(dot, base[c / VECTORS] + (int64_t)d * 16 + c % VECTORS * LANES);
@@ -76,28 +77,30 @@ INLINE void qk_tile(const int dot, const int R, const int C, const int32_t *q, i
     }
 }
 
-// o[R][C * LANES] = o * factor + p[R][...] . v, over `count` sub-blocks of 16 tokens
-INLINE void pv_tile(const int dot, const int R, const int C, const int32_t *p, int64_t p_stride, const int32_t *const *v,
-                    int count, int64_t column, int64_t head_size, const float *factor, float *o, int64_t o_stride) {
+// o[R][C * LANES] = o * factor + p[R][n] . v[n][C * LANES]; no factor: 1
+INLINE void pv_tile(const int dot, const int R, const int C, const int32_t *p, int64_t p_stride, const int32_t *v, int n,
+                    const float *factor, float *o, int64_t o_stride) {
     vf sum[TILE_ROWS][PANEL_VECTORS];
     UNROLL for (int r = 0; r < R; r++) {
-        const vf f = vf_set(factor[r]);
         UNROLL for (int c = 0; c < C; c++) {
-            sum[r][c] = vf_mul(vf_load(o + r * o_stride + c * LANES), f);
+            sum[r][c] = vf_load(o + r * o_stride + c * LANES);
         }
     }
-    const int n = dot ? 8 : 16;
-    for (int j = 0; j < count; j++) {
-        const int32_t *row = v[j] + column;
-        for (int t = 0; t < n; t++, row += head_size, p++) {
-            slots b[PANEL_VECTORS];
+    if (factor) {
+        UNROLL for (int r = 0; r < R; r++) {
             UNROLL for (int c = 0; c < C; c++) {
-                b[c] = load_slots(dot, row + c * LANES);
+                sum[r][c] = vf_mul(sum[r][c], vf_set(factor[r]));
             }
-            UNROLL for (int r = 0; r < R; r++) {
-                UNROLL for (int c = 0; c < C; c++) {
-                    sum[r][c] = multiply(dot, sum[r][c], p + r * p_stride, b[c]);
-                }
+        }
+    }
+    for (int t = 0; t < n; t++) {
+        slots b[PANEL_VECTORS];
+        UNROLL for (int c = 0; c < C; c++) {
+            b[c] = load_slots(dot, v + (int64_t)t * (C * LANES) + c * LANES);
+        }
+        UNROLL for (int r = 0; r < R; r++) {
+            UNROLL for (int c = 0; c < C; c++) {
+                sum[r][c] = multiply(dot, sum[r][c], p + r * p_stride + t, b[c]);
             }
         }
     }
@@ -108,29 +111,42 @@ INLINE void pv_tile(const int dot, const int R, const int C, const int32_t *p, i
     }
 }
 
+// Slots of a panel of V that stay in the first-level cache while all rows pass.
+#define PV_SLOTS 128
+
+// Next lines that the products ask for, sub-block after sub-block of the next tile.
+struct stream {
+    const char *at[2 * 512 / 16];
+    int count;
+    int next;
+};
+
+static const char *next_of(struct stream *s, const void *otherwise) {
+    return s->next < s->count ? s->at[s->next++] : otherwise;
+}
+
 // One function for each shape of register tile, and over them one that walks all rows.
 
 #define DEFINE_QK(NAME, DOT, R, C)                                                                                     \
     static __attribute__((noinline)) void qk_##NAME##_##R##_##C(const int32_t *q, int64_t qs, const int32_t *const *k, \
-                                                                int n, float *s, int64_t ss) {                         \
-        qk_tile(DOT, R, C, q, qs, k, n, s, ss);                                                                        \
+                                                                int n, float *s, int64_t ss, const char *later) {      \
+        qk_tile(DOT, R, C, q, qs, k, n, s, ss, later);                                                                 \
     }
 
 #define DEFINE_PV(NAME, DOT, R, C)                                                                                     \
-    static __attribute__((noinline)) void pv_##NAME##_##R##_##C(const int32_t *p, int64_t ps, const int32_t *const *v, \
-                                                                int count, int64_t column, int64_t d,                  \
+    static __attribute__((noinline)) void pv_##NAME##_##R##_##C(const int32_t *p, int64_t ps, const int32_t *v, int n, \
                                                                 const float *f, float *o, int64_t os) {                \
-        pv_tile(DOT, R, C, p, ps, v, count, column, d, f, o, os);                                                      \
+        pv_tile(DOT, R, C, p, ps, v, n, f, o, os);                                                                     \
     }
 
 #define QK_STEP(NAME, R, C)                                                                                            \
     for (; r + R <= rows; r += R) {                                                                                    \
-        qk_##NAME##_##R##_##C(q + r * qs, qs, k, n, s + r * ss, ss);                                                   \
+        qk_##NAME##_##R##_##C(q + r * qs, qs, k, n, s + r * ss, ss, next_of(later, q + r * qs));                       \
     }
 
 #define PV_STEP(NAME, R, C)                                                                                            \
     for (; r + R <= rows; r += R) {                                                                                    \
-        pv_##NAME##_##R##_##C(p + r * ps, ps, v, count, column, d, f + r, o + r * os, os);                             \
+        pv_##NAME##_##R##_##C(p + r * ps, ps, v, n, f ? f + r : 0, o + r * os, os);                                    \
     }
 
 #if TILE_ROWS == 6
@@ -145,7 +161,7 @@ INLINE void pv_tile(const int dot, const int R, const int C, const int32_t *p, i
     DEFINE_QK(NAME, DOT, 2, C)                                                                                         \
     DEFINE_QK(NAME, DOT, 1, C)                                                                                         \
     static void qk_##NAME##_rows_##C(const int32_t *q, int64_t qs, int rows, const int32_t *const *k, int n, float *s, \
-                                     int64_t ss) {                                                                     \
+                                     int64_t ss, struct stream *later) {                                               \
         int r = 0;                                                                                                     \
         WITH_SIX(QK_STEP(NAME, 6, C))                                                                                  \
         QK_STEP(NAME, 4, C)                                                                                            \
@@ -158,8 +174,8 @@ INLINE void pv_tile(const int dot, const int R, const int C, const int32_t *p, i
     DEFINE_PV(NAME, DOT, 4, C)                                                                                         \
     DEFINE_PV(NAME, DOT, 2, C)                                                                                         \
     DEFINE_PV(NAME, DOT, 1, C)                                                                                         \
-    static void pv_##NAME##_rows_##C(const int32_t *p, int64_t ps, int rows, const int32_t *const *v, int count,       \
-                                     int64_t column, int64_t d, const float *f, float *o, int64_t os) {                \
+    static void pv_##NAME##_rows_##C(const int32_t *p, int64_t ps, int rows, const int32_t *v, int n, const float *f,  \
+                                     float *o, int64_t os) {                                                           \
         int r = 0;                                                                                                     \
         WITH_SIX(PV_STEP(NAME, 6, C))                                                                                  \
         PV_STEP(NAME, 4, C)                                                                                            \
@@ -174,7 +190,7 @@ INLINE void pv_tile(const int dot, const int R, const int C, const int32_t *p, i
     DEFINE_QK_WIDTH(NAME, DOT, 1)
 #define QK_WIDE_STEP(NAME, C)                                                                                          \
     for (; j + C <= count; j += C) {                                                                                   \
-        qk_##NAME##_rows_##C(q, qs, rows, k + j, n, s + j * 16, ss);                                                   \
+        qk_##NAME##_rows_##C(q, qs, rows, k + j, n, s + j * 16, ss, later);                                            \
     }
 #else
 #define DEFINE_QK_WIDTHS(NAME, DOT) DEFINE_QK_WIDTH(NAME, DOT, 1)
@@ -193,7 +209,7 @@ INLINE void pv_tile(const int dot, const int R, const int C, const int32_t *p, i
 #endif
 #define PV_WIDE_STEP(NAME, C)                                                                                          \
     for (; column + C * LANES <= d; column += C * LANES) {                                                             \
-        pv_##NAME##_rows_##C(p, ps, rows, v, count, column, d, f, o + column, os);                                     \
+        pv_##NAME##_rows_##C(p, ps, rows, v + column * v_stride + from * (C * LANES), n, f, o + column, os);           \
     }
 #if PANEL_VECTORS == 4 && LANES == 16
 #define PV_WIDE_STEPS(NAME) PV_WIDE_STEP(NAME, 4) PV_WIDE_STEP(NAME, 2) PV_WIDE_STEP(NAME, 1)
@@ -203,24 +219,45 @@ INLINE void pv_tile(const int dot, const int R, const int C, const int32_t *p, i
 #define PV_WIDE_STEPS(NAME) PV_WIDE_STEP(NAME, 2)
 #endif
 
-// qk_NAME: s[rows][count * 16] = q . k. pv_NAME: o[rows][d] = o * f + p . v, d a multiple of 16.
+// qk_NAME: s[rows][count * 16] = q . k. pv_NAME: o[rows][d] = o * f + p . v for slots first..first+n-1 of v, d a multiple
+// of 16. v is cut into panels as wide as the register tiles, widest first; one of them is [v_stride][width].
 #define DEFINE_MATMUL(NAME, DOT)                                                                                       \
     DEFINE_QK_WIDTHS(NAME, DOT)                                                                                        \
     DEFINE_PV_WIDTHS(NAME, DOT)                                                                                        \
     static void qk_##NAME(const int32_t *q, int64_t qs, int rows, const int32_t *const *k, int count, int n, float *s, \
-                          int64_t ss) {                                                                                \
+                          int64_t ss, struct stream *later) {                                                          \
         int j = 0;                                                                                                     \
         QK_WIDE_STEP(NAME, 4)                                                                                          \
         QK_WIDE_STEP(NAME, 2)                                                                                          \
         for (; j < count; j++) {                                                                                       \
-            qk_##NAME##_rows_1(q, qs, rows, k + j, n, s + j * 16, ss);                                                 \
+            qk_##NAME##_rows_1(q, qs, rows, k + j, n, s + j * 16, ss, later);                                          \
         }                                                                                                              \
     }                                                                                                                  \
-    static void pv_##NAME(const int32_t *p, int64_t ps, int rows, const int32_t *const *v, int count, int64_t d,       \
-                          const float *f, float *o, int64_t os) {                                                      \
-        int64_t column = 0;                                                                                            \
-        PV_WIDE_STEPS(NAME)                                                                                            \
+    static void pv_##NAME(const int32_t *p, int64_t ps, int rows, const int32_t *v, int64_t v_stride, int first,       \
+                          int slots, int64_t d, const float *f, float *o, int64_t os) {                                \
+        for (int from = first; from < first + slots; from += PV_SLOTS) {                                               \
+            const int n = smaller(PV_SLOTS, first + slots - from);                                                     \
+            int64_t column = 0;                                                                                        \
+            PV_WIDE_STEPS(NAME)                                                                                        \
+            p += n;                                                                                                    \
+            f = 0;                                                                                                     \
+        }                                                                                                              \
     }
+
+// Copies rows of V [n][d] into panels as pv_NAME reads them, to the slots from `first` on.
+static void to_panels(const int32_t *v, int n, int64_t d, int32_t *to, int64_t v_stride, int64_t first) {
+    int64_t column = 0;
+    for (int64_t width = PANEL_VECTORS * LANES; width >= 16; width /= 2) {
+        for (; column + width <= d; column += width) {
+            int32_t *panel = to + column * v_stride + first * width;
+            for (int t = 0; t < n; t++) {
+                for (int64_t i = 0; i < width; i += LANES) {
+                    vf_store((float *)panel + t * width + i, vf_load((const float *)v + t * d + column + i));
+                }
+            }
+        }
+    }
+}
 
 DEFINE_MATMUL(float, 0)
 #if HAS_DOT

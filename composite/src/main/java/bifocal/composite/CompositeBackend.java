@@ -10,13 +10,10 @@ import bifocal.core.backend.BatchLimits;
 import bifocal.core.backend.Capabilities;
 import bifocal.core.backend.Composed;
 import bifocal.core.backend.Execution;
-import bifocal.core.backend.FeatureSet;
 import bifocal.core.backend.InvalidReason;
+import bifocal.core.backend.ReasonCode;
 import bifocal.core.batch.CommonAttentionMetadata;
 import bifocal.core.cache.KvCacheSpec;
-import bifocal.core.cache.KvLayout;
-import bifocal.core.error.BifocalException;
-import bifocal.core.error.ErrorCode;
 import bifocal.core.graph.GraphSupport;
 import bifocal.core.layer.AttentionLayerSpec;
 import bifocal.core.layer.LayerGroup;
@@ -26,7 +23,7 @@ import bifocal.core.route.RequestRoutes;
 import bifocal.core.route.RoutingPolicy;
 import bifocal.core.tensor.DType;
 import bifocal.core.workspace.WorkspacePlan;
-import io.vavr.collection.Seq;
+import io.vavr.collection.Set;
 import io.vavr.control.Option;
 
 /**
@@ -116,6 +113,11 @@ public final class CompositeBackend<MA extends AttentionMetadata, MB extends Att
   }
 
   @Override
+  public Set<ReasonCode> combinationReads() {
+    return a.backend().combinationReads().union(b.backend().combinationReads());
+  }
+
+  @Override
   public Option<InvalidReason> missingOnThisHost(AttentionRequest request) {
     return a.backend()
         .missingOnThisHost(a.view(request))
@@ -189,7 +191,7 @@ public final class CompositeBackend<MA extends AttentionMetadata, MB extends Att
   @Override
   public AttentionMetadataBuilder<CompositeMetadata<MA, MB>> createBuilder(
       LayerGroup group, KvCacheSpec cache) {
-    requireContract(group.spec(), cache);
+    Declaration.of(this).require(group.spec(), cache);
     AttentionMetadataBuilder<MA> builderA = a.backend().createBuilder(a.view(group), cache);
     try {
       return new CompositeBuilder<>(
@@ -206,7 +208,7 @@ public final class CompositeBackend<MA extends AttentionMetadata, MB extends Att
   @Override
   public AttentionImpl<CompositeMetadata<MA, MB>> createImpl(
       AttentionLayerSpec layer, LayerParameters parameters, KvCacheSpec cache) {
-    requireContract(layer, cache);
+    Declaration.of(this).require(layer, cache);
     AttentionImpl<MA> implA = a.backend().createImpl(a.view(layer), parameters, cache);
     try {
       return new CompositeImpl<>(
@@ -216,25 +218,6 @@ public final class CompositeBackend<MA extends AttentionMetadata, MB extends Att
       close(implA, failure);
       throw failure;
     }
-  }
-
-  private void requireContract(AttentionLayerSpec layer, KvCacheSpec cache) {
-    FeatureSet shared = capabilities().all();
-    Seq<String> layouts = shared.kvLayouts().map(KvLayout::name);
-    if (!layouts.contains(cache.layout().name())) {
-      throw refused("layout", cache.layout().name(), layouts.mkString(", "));
-    }
-    if (!shared.blockSizes().accepts(cache.blockSize())) {
-      throw refused("block size", cache.blockSize(), shared.blockSizes());
-    }
-    if (!shared.kvCacheDtypes().exists(d -> d.resolve(layer.dtype()) == cache.dtype())) {
-      throw refused("dtype", cache.dtype(), shared.kvCacheDtypes().mkString(", "));
-    }
-  }
-
-  private BifocalException refused(String what, Object seen, Object wanted) {
-    return BifocalException.of(
-        ErrorCode.KV_INCOMPATIBLE, "KV cache " + what + " for " + name, seen, wanted);
   }
 
   /** Closes what was opened before a failure. */

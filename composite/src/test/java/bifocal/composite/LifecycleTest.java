@@ -14,8 +14,13 @@ import bifocal.core.cache.KvLayouts;
 import bifocal.core.cache.KvScales;
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
+import bifocal.core.layer.AttentionLayerSpec;
+import bifocal.core.layer.AttentionMask;
+import bifocal.core.layer.AttentionType;
+import bifocal.core.layer.ImageMask;
 import bifocal.core.layer.LayerParameters;
 import bifocal.core.route.Child;
+import bifocal.core.tensor.DType;
 import bifocal.core.workspace.Workspace;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executors;
@@ -166,6 +171,22 @@ class LifecycleTest {
   private static KvCacheSpec cache(KvLayout layout, KvCacheDtype dtype, int blockSize) {
     return new KvCacheSpec(
         layout, dtype, blockSize, 1, TestHost.HEAD_SIZE, TestHost.HEAD_SIZE, KvScales.ONE);
+  }
+
+  @Test
+  void aLayerBeyondWhatTheChildrenShareIsRefusedBeforeTheyAreMade() {
+    for (AttentionLayerSpec layer :
+        new AttentionLayerSpec[] {
+          TestHost.LAYER.withType(AttentionType.ENCODER_ONLY),
+          TestHost.LAYER.withMask(AttentionMask.CAUSAL.withImages(ImageMask.CLAMP_BOTH)),
+          AttentionLayerSpec.Dense.decoder(2, 1, 3, DType.FP32, AttentionMask.CAUSAL),
+          AttentionLayerSpec.Dense.decoder(2, 1, 4, DType.FP16, AttentionMask.CAUSAL)
+        }) {
+      assertThatThrownBy(() -> composite.createImpl(layer, LayerParameters.NONE, TestHost.CACHE))
+          .isInstanceOfSatisfying(
+              BifocalException.class, e -> assertThat(e.code()).isEqualTo(ErrorCode.UNSUPPORTED));
+    }
+    assertThat(journal.events).isEmpty();
   }
 
   @Test

@@ -165,7 +165,9 @@ class LoweredTest {
   @Test
   void aRouteThatThePolicyDidNotAnnounceIsRefused() {
     FakePolicy splitting =
-        FakePolicy.of((group, batch) -> FakePolicy.split(batch, r -> Child.B)).wholeBatches();
+        FakePolicy.of((group, batch) -> FakePolicy.split(batch, r -> Child.B))
+            .onlyACarriesImages()
+            .wholeBatches();
     FakePolicy lowering =
         FakePolicy.of(
                 (group, batch) ->
