@@ -1,5 +1,6 @@
 package bifocal.cli;
 
+import bifocal.cli.attend.AttendCommand;
 import bifocal.cli.command.CommandRunner;
 import bifocal.cli.command.Console;
 import bifocal.cli.replay.ReplayCommand;
@@ -34,6 +35,7 @@ public final class Main {
     return new CommandLine(new Main())
         .addSubcommand(SelectCommand.over(console))
         .addSubcommand(new RouteCommand(console))
+        .addSubcommand(new AttendCommand(console))
         .addSubcommand(new ReplayCommand(console));
   }
 }

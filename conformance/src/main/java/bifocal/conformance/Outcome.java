@@ -124,7 +124,12 @@ final class Outcome {
   private Seq<ReferenceRow> expected() {
     ReferenceAttention attention = ReferenceAttention.of(layer(), step.rig().hostParameters());
     TensorView q = step.rig().tensors().hostRows(Kind.QUERY, step.host());
-    KeyValues kv = new ExpectedKeyValues(step);
+    KeyValues kv =
+        KeyValues.stored(
+            new ExpectedKeyValues(step),
+            layer().dtype(),
+            step.rig().spec(),
+            step.rig().blocks().scratch());
     CommonAttentionMetadata batch = step.batch();
     return work(batch) <= MOST_WORK
         ? attention.all(q, kv, batch)

@@ -1,8 +1,11 @@
 package bifocal.reference;
 
 import bifocal.core.batch.CommonAttentionMetadata;
+import bifocal.core.cache.KvCacheSpec;
 import bifocal.core.cache.KvCacheView;
+import bifocal.core.tensor.DType;
 import bifocal.core.tensor.TensorView;
+import java.lang.foreign.MemorySegment;
 
 /**
  * Where the reference finds keys and values: a cache, dense tensors, or whatever a caller can
@@ -31,5 +34,19 @@ public interface KeyValues {
    */
   static KeyValues dense(TensorView k, TensorView v, CommonAttentionMetadata batch) {
     return DenseKeyValues.of(k, v, batch);
+  }
+
+  /**
+   * Keys and values as they are after a cache of some contract has stored them; the same ones where
+   * the contract keeps numbers of their type as they are.
+   *
+   * @param exact as they were before
+   * @param type of the numbers before
+   * @param scratch host memory of one block, which is written
+   */
+  static KeyValues stored(
+      KeyValues exact, DType type, KvCacheSpec contract, MemorySegment scratch) {
+    boolean lossless = contract.dtype().elementType().contains(type) && contract.scales().isOne();
+    return lossless ? exact : new StoredKeyValues(exact, contract, scratch);
   }
 }

@@ -32,6 +32,11 @@ public final class BackendCatalog {
             .getInstance(AttentionBackends.class));
   }
 
+  /** These backends. */
+  public static BackendCatalog of(AttentionBackends backends) {
+    return new BackendCatalog(backends);
+  }
+
   /** The backends as they were bound. */
   public AttentionBackends backends() {
     return backends;

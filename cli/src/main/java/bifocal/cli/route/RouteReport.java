@@ -18,14 +18,15 @@ import java.util.Locale;
  * @param requests one entry per live request
  * @param graph whether a captured decode graph may be replayed for the batch
  */
-record RouteReport(String route, Seq<Request> requests, String graph) {
+public record RouteReport(String route, Seq<Request> requests, String graph) {
 
   /**
    * Where one request goes.
    *
    * @param runs how its queries are cut into runs, absent when it goes whole
    */
-  record Request(int index, Child child, RouteReason code, String reason, Option<Seq<Run>> runs) {}
+  public record Request(
+      int index, Child child, RouteReason code, String reason, Option<Seq<Run>> runs) {}
 
   /**
    * Queries {@code first .. last} of a request, in absolute positions, as a request of their own.
@@ -34,9 +35,9 @@ record RouteReport(String route, Seq<Request> requests, String graph) {
    *     the layer's mask lets them
    * @param seqLen its keys
    */
-  record Run(int first, int last, boolean causal, int seqLen) {}
+  public record Run(int first, int last, boolean causal, int seqLen) {}
 
-  static RouteReport of(Route route, CommonAttentionMetadata batch) {
+  public static RouteReport of(Route route, CommonAttentionMetadata batch) {
     return new RouteReport(
         route.label(),
         Vector.range(0, batch.live()).map(r -> request(route, r)),
@@ -78,7 +79,7 @@ record RouteReport(String route, Seq<Request> requests, String graph) {
   }
 
   /** The report for a person. */
-  String text() {
+  public String text() {
     String line = "%7s  %-5s  %-23s  %s%n";
     StringBuilder text = new StringBuilder();
     text.append("route ").append(route).append(", graph ").append(graph).append('\n');

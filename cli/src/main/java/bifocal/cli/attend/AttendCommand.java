@@ -1,0 +1,249 @@
+package bifocal.cli.attend;
+
+import bifocal.cli.attend.AttendReport.Cache;
+import bifocal.cli.attend.AttendReport.Check;
+import bifocal.cli.attend.AttendReport.Milliseconds;
+import bifocal.cli.backend.BackendCatalog;
+import bifocal.cli.command.CliFailure;
+import bifocal.cli.command.Console;
+import bifocal.cli.command.ExitStatus;
+import bifocal.cli.command.JsonText;
+import bifocal.cli.command.NamesRequests;
+import bifocal.cli.command.OutputOptions;
+import bifocal.cli.command.PolicyName;
+import bifocal.cli.route.RouteReport;
+import bifocal.cli.safetensors.Safetensors;
+import bifocal.core.backend.AttentionBackend;
+import bifocal.core.backend.AttentionRequest;
+import bifocal.core.backend.BackendValidator;
+import bifocal.core.backend.BackendValidator.Accepted;
+import bifocal.core.backend.BackendValidator.Scope;
+import bifocal.core.backend.Deployment;
+import bifocal.core.backend.Feature;
+import bifocal.core.backend.InvalidReason;
+import bifocal.core.backend.KvContract;
+import bifocal.core.cache.KvCacheSpec;
+import bifocal.core.device.DeviceProfile;
+import bifocal.core.device.DeviceProfile.CpuIsa;
+import bifocal.core.device.Platform;
+import bifocal.core.error.ErrorCode;
+import bifocal.core.tensor.TensorView;
+import bifocal.reference.Agreement;
+import bifocal.reference.KeyValues;
+import bifocal.reference.ReferenceAttention;
+import bifocal.reference.Tolerance;
+import bifocal.routing.Lowering;
+import io.vavr.collection.HashSet;
+import io.vavr.collection.LinkedHashMap;
+import io.vavr.collection.Map;
+import io.vavr.collection.Seq;
+import io.vavr.collection.Vector;
+import java.lang.foreign.Arena;
+import java.nio.file.Path;
+import java.util.concurrent.Callable;
+import java.util.function.Supplier;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Option;
+
+/** Runs attention over the tensors of a file. */
+@Command(
+    name = "attend",
+    sortOptions = false,
+    description = "Runs attention over a file's own queries, keys and values.",
+    footer = {
+      "",
+      "The input is a safetensors file with q [T,Hq,Dk], k [S,Hkv,Dk] and v [S,Hkv,Dv] in fp32,",
+      "fp16 or bf16, the requests back to back; query_lens and seq_lens, int32 [B]; and, as",
+      "needed, images, int32 [N,3] (request, first, last), sinks and alibi_slopes, fp32 [Hq].",
+      "Its __metadata__ may hold the texts scale, causal, sliding_window, mask, softcap,",
+      "kv_cache_dtype, k_scale, v_scale and block_size; what is left out is off or the default.",
+      "The output holds out, fp32 [T,Hq,Dv], and with --lse also lse, fp32 [T,Hq]."
+    })
+public final class AttendCommand implements Callable<Integer>, NamesRequests {
+  private final Console console;
+  private final Supplier<BackendCatalog> catalog;
+
+  @Option(
+      names = "--in",
+      required = true,
+      paramLabel = "FILE",
+      description = "The case, a safetensors file.")
+  private Path in = Path.of("");
+
+  @Option(
+      names = "--out",
+      required = true,
+      paramLabel = "FILE",
+      description = "The safetensors file to write.")
+  private Path out = Path.of("");
+
+  @Option(
+      names = "--backend",
+      paramLabel = "NAME|A+B",
+      description = "A backend, or a pair composed on the spot (default ${DEFAULT-VALUE}).")
+  private String backend = "FLEX_CPU_ATTN";
+
+  @Option(
+      names = "--policy",
+      paramLabel = "NAME",
+      description = "What routes between the two of a pair (default ${DEFAULT-VALUE}).")
+  private String policy = PolicyName.MM_PREFIX.label();
+
+  @Option(
+      names = "--platform",
+      paramLabel = "NAME",
+      description = "Where to run (default ${DEFAULT-VALUE}).")
+  private Platform platform = Platform.CPU;
+
+  @Option(
+      names = "--split",
+      negatable = true,
+      defaultValue = "true",
+      fallbackValue = "true",
+      description = "Divide a mixed batch by request (default), or not.")
+  private boolean split;
+
+  @Option(
+      names = "--lowering",
+      negatable = true,
+      defaultValue = "false",
+      fallbackValue = "true",
+      description = "Run images on the fast child where that is exact, or not (default).")
+  private boolean lowering;
+
+  @Option(
+      names = "--check",
+      description = "Compare every query token and head with the reference; fail past the bound.")
+  private boolean check;
+
+  @Option(names = "--lse", description = "Write the natural log-sum-exp, too.")
+  private boolean lse;
+
+  @Mixin private OutputOptions output = new OutputOptions();
+
+  /** The command over some streams, with the backends of the class path. */
+  public AttendCommand(Console console) {
+    this(console, BackendCatalog::present);
+  }
+
+  /** The command with other backends. */
+  AttendCommand(Console console, Supplier<BackendCatalog> catalog) {
+    this.console = console;
+    this.catalog = catalog;
+  }
+
+  @Override
+  public Integer call() {
+    Safetensors.requireWritable(out);
+    try (Arena arena = Arena.ofShared()) {
+      AttendCase given = AttendCase.of(Safetensors.read(in, arena));
+      Accepted accepted = accepted(given);
+      AttendReport report = report(given, accepted, arena);
+      switch (output.format()) {
+        case TEXT -> console.out().print(report.text());
+        case JSON -> console.out().println(JsonText.of(report));
+      }
+      return (report.check().forAll(Check::passed) ? ExitStatus.DONE : ExitStatus.FAILED).number();
+    }
+  }
+
+  private AttendReport report(AttendCase given, Accepted accepted, Arena arena) {
+    KvCacheSpec spec = contract(given, accepted.backend());
+    boolean returnsLse = accepted.features().has(Feature.LSE);
+    AttendRun run =
+        AttendRun.of(given, accepted.backend(), spec, returnsLse && (lse || check), arena);
+    new Safetensors(LinkedHashMap.empty(), results(run)).write(out);
+    return new AttendReport(
+        accepted.backend().name().value(),
+        platform.label(),
+        run.route().map(route -> RouteReport.of(route, run.batch())),
+        Cache.of(spec),
+        Milliseconds.of(run.times()),
+        io.vavr.control.Option.when(check, () -> check(given, spec, run, arena)),
+        out.toString());
+  }
+
+  private Map<String, TensorView> results(AttendRun run) {
+    Map<String, TensorView> results = LinkedHashMap.of("out", run.output().out());
+    return lse ? results.put("lse", run.output().lse().get()) : results;
+  }
+
+  private static Check check(AttendCase given, KvCacheSpec spec, AttendRun run, Arena arena) {
+    KeyValues stored =
+        KeyValues.stored(
+            KeyValues.dense(given.k(), given.v(), run.batch()),
+            given.layer().dtype(),
+            spec,
+            arena.allocate(spec.blockBytes(), Long.BYTES));
+    Agreement agreement =
+        Agreement.of(
+            ReferenceAttention.of(given.layer(), given.parameters())
+                .all(given.q(), stored, run.batch()),
+            run.output());
+    return Check.of(agreement, Tolerance.of(given.layer().dtype()), run.output().lse().isDefined());
+  }
+
+  /** The backend, if it can do all that the case asks. */
+  private Accepted accepted(AttendCase given) {
+    PolicyName named = PolicyName.of(policy);
+    AttentionBackend<?> found =
+        catalog
+            .get()
+            .find(backend, named.policy(split, lowering ? Lowering.BOTH_WINDOWS : Lowering.OFF));
+    Accepted accepted =
+        new BackendValidator(Scope.EXECUTION)
+            .validate(found, request(given))
+            .fold(
+                reasons -> {
+                  throw refused(found, reasons);
+                },
+                valid -> valid);
+    if (lse && !accepted.features().has(Feature.LSE)) {
+      throw CliFailure.of(
+          ErrorCode.UNSUPPORTED, "--lse: " + found.name() + " returns no natural log-sum-exp");
+    }
+    return accepted;
+  }
+
+  private KvCacheSpec contract(AttendCase given, AttentionBackend<?> found) {
+    AttentionRequest request = request(given);
+    return KvContract.resolve(
+            KvContract.Party.writer(found, request),
+            Vector.of(KvContract.Party.reader(found, request)),
+            given.layer(),
+            given.scales(),
+            given.blockSize())
+        .fold(
+            reasons -> {
+              throw refused(found, reasons);
+            },
+            spec -> spec);
+  }
+
+  private AttentionRequest request(AttendCase given) {
+    return new AttentionRequest(given.layer(), device(), given.blockSize(), Deployment.PLAIN);
+  }
+
+  private DeviceProfile device() {
+    if (platform != Platform.CPU) {
+      throw CliFailure.of(
+          ErrorCode.NATIVE_MISSING,
+          "--platform " + platform.label() + ": attend runs on the cpu in this build");
+    }
+    return new DeviceProfile.Cpu(CpuIsa.GENERIC, HashSet.empty(), false);
+  }
+
+  private static CliFailure refused(AttentionBackend<?> found, Seq<InvalidReason> reasons) {
+    String texts =
+        reasons
+            .map(r -> "'" + r.text() + " (" + r.seen() + "; can do: " + r.wanted() + ")'")
+            .mkString("[", ", ", "]");
+    return CliFailure.of(
+        ErrorCode.INVALID_SELECTION,
+        "Selected backend "
+            + found.name()
+            + " is not valid for this configuration. Reason: "
+            + texts);
+  }
+}

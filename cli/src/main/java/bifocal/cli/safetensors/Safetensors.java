@@ -1,0 +1,232 @@
+package bifocal.cli.safetensors;
+
+import bifocal.core.error.BifocalException;
+import bifocal.core.error.ErrorCode;
+import bifocal.core.tensor.TensorView;
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.json.JsonMapper;
+import io.vavr.Tuple2;
+import io.vavr.collection.LinkedHashMap;
+import io.vavr.collection.Map;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.FileChannel;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.StandardOpenOption;
+import java.util.List;
+
+/**
+ * The contents of a safetensors file: eight bytes with the header's length, the header in JSON, the
+ * tensors in little-endian order.
+ *
+ * @param metadata free texts by key
+ * @param tensors tensors in host memory by name
+ */
+public record Safetensors(Map<String, String> metadata, Map<String, TensorView> tensors) {
+  private static final int PREFIX = Long.BYTES;
+  private static final long MOST_HEADER_BYTES = 100_000_000;
+  private static final long ALIGNMENT = 64;
+  private static final int CHUNK = 1 << 24;
+  private static final JsonMapper MAPPER = new JsonMapper();
+
+  /** Tensors without texts. */
+  public static Safetensors of(Map<String, TensorView> tensors) {
+    return new Safetensors(LinkedHashMap.empty(), tensors);
+  }
+
+  /**
+   * Reads a file.
+   *
+   * @param owner of the tensors' memory
+   * @throws BifocalException {@code INVALID_OPTION} when there is no such file, {@code
+   *     MALFORMED_INPUT} when anything in it is not as the format says, {@code MEMORY_TOO_SMALL}
+   */
+  public static Safetensors read(Path path, Arena owner) {
+    requireLittleEndian();
+    if (!Files.isRegularFile(path)) {
+      throw BifocalException.of(ErrorCode.INVALID_OPTION, "there is no file '" + path + "'");
+    }
+    try (FileChannel channel = FileChannel.open(path, StandardOpenOption.READ)) {
+      return read(channel, owner);
+    } catch (NoSuchFileException e) {
+      throw BifocalException.of(ErrorCode.INVALID_OPTION, "there is no file '" + path + "'")
+          .causedBy(e);
+    } catch (IOException e) {
+      throw BifocalException.of(ErrorCode.INVALID_OPTION, "'" + path + "' cannot be read")
+          .causedBy(e);
+    }
+  }
+
+  private static Safetensors read(FileChannel channel, Arena owner) throws IOException {
+    long bytes = channel.size();
+    ByteBuffer prefix = ByteBuffer.allocate(PREFIX).order(ByteOrder.LITTLE_ENDIAN);
+    fill(channel, prefix, 0);
+    long headerBytes = prefix.getLong(0);
+    if (headerBytes < 2 || headerBytes > Math.min(MOST_HEADER_BYTES, bytes - PREFIX)) {
+      throw BifocalException.of(
+          ErrorCode.MALFORMED_INPUT,
+          "length of the header",
+          Long.toUnsignedString(headerBytes),
+          "2.." + Math.min(MOST_HEADER_BYTES, bytes - PREFIX));
+    }
+    ByteBuffer json = ByteBuffer.allocate((int) headerBytes);
+    fill(channel, json, PREFIX);
+    long dataStart = PREFIX + headerBytes;
+    SafetensorsHeader header = SafetensorsHeader.parse(json.array(), bytes - dataStart);
+    return new Safetensors(
+        header.metadata(),
+        header.entries().mapValues(entry -> tensor(channel, dataStart, entry, owner)));
+  }
+
+  private static TensorView tensor(
+      FileChannel channel, long dataStart, SafetensorsHeader.Entry entry, Arena owner) {
+    long bytes = entry.end() - entry.begin();
+    MemorySegment memory;
+    try {
+      memory = owner.allocate(bytes, ALIGNMENT);
+      for (long at = 0; at < bytes; at += CHUNK) {
+        ByteBuffer part = memory.asSlice(at, Math.min(CHUNK, bytes - at)).asByteBuffer();
+        fill(channel, part, dataStart + entry.begin() + at);
+      }
+    } catch (OutOfMemoryError | IllegalArgumentException e) {
+      throw BifocalException.of(
+              ErrorCode.MEMORY_TOO_SMALL, "memory of a tensor", "refused", bytes + " bytes")
+          .causedBy(e);
+    } catch (IOException e) {
+      throw BifocalException.of(ErrorCode.INVALID_OPTION, "a tensor's data cannot be read")
+          .causedBy(e);
+    }
+    return TensorView.ofHost(memory, entry.type().dtype(), entry.shape());
+  }
+
+  private static void fill(FileChannel channel, ByteBuffer into, long from) throws IOException {
+    long at = from;
+    while (into.hasRemaining()) {
+      int read = channel.read(into, at);
+      if (read < 0) {
+        throw BifocalException.of(
+            ErrorCode.MALFORMED_INPUT,
+            "file ends too soon",
+            channel.size() + " bytes",
+            "at least " + (at + into.remaining()));
+      }
+      at += read;
+    }
+  }
+
+  /**
+   * Requires that a file can be written at a path, before any work is done for it.
+   *
+   * @throws BifocalException {@code INVALID_OPTION}
+   */
+  public static void requireWritable(Path path) {
+    if (Files.isDirectory(path)) {
+      throw BifocalException.of(ErrorCode.INVALID_OPTION, "'" + path + "' is a folder");
+    }
+    if (!Files.isWritable(folder(path))) {
+      throw BifocalException.of(
+          ErrorCode.INVALID_OPTION, "nothing can be written to the folder of '" + path + "'");
+    }
+  }
+
+  /**
+   * Writes a file as a whole: until everything is written, what was there before stays there.
+   *
+   * @throws BifocalException {@code INVALID_OPTION} when the file cannot be written
+   */
+  public void write(Path path) {
+    requireLittleEndian();
+    Path unfinished =
+        folder(path)
+            .resolve("." + path.getFileName() + "." + ProcessHandle.current().pid() + ".part");
+    try {
+      try (FileChannel channel =
+          FileChannel.open(unfinished, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE)) {
+        write(channel);
+        channel.force(true);
+      }
+      Files.move(
+          unfinished, path, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
+    } catch (IOException e) {
+      throw BifocalException.of(ErrorCode.INVALID_OPTION, "'" + path + "' cannot be written")
+          .causedBy(e);
+    } finally {
+      discard(unfinished);
+    }
+  }
+
+  private static void discard(Path unfinished) {
+    try {
+      Files.deleteIfExists(unfinished);
+    } catch (IOException e) {
+      unfinished.toFile().deleteOnExit();
+    }
+  }
+
+  private void write(FileChannel channel) throws IOException {
+    byte[] header = header();
+    ByteBuffer prefix = ByteBuffer.allocate(PREFIX).order(ByteOrder.LITTLE_ENDIAN);
+    drain(channel, prefix.putLong(0, header.length));
+    drain(channel, ByteBuffer.wrap(header));
+    for (TensorView tensor : tensors.values()) {
+      long bytes = tensor.elements() * tensor.dtype().bytes();
+      for (long at = 0; at < bytes; at += CHUNK) {
+        drain(channel, tensor.data().asSlice(at, Math.min(CHUNK, bytes - at)).asByteBuffer());
+      }
+    }
+  }
+
+  private byte[] header() throws JsonProcessingException {
+    java.util.Map<String, Object> header = new java.util.LinkedHashMap<>();
+    if (!metadata.isEmpty()) {
+      header.put("__metadata__", metadata.toJavaMap());
+    }
+    long at = 0;
+    for (Tuple2<String, TensorView> named : tensors) {
+      TensorView tensor = named._2();
+      if (!tensor.contiguous()) {
+        throw BifocalException.of(
+            ErrorCode.SHAPE_MISMATCH, "tensor '" + named._1() + "'", tensor, "without gaps");
+      }
+      long end = at + tensor.elements() * tensor.dtype().bytes();
+      java.util.Map<String, Object> entry = new java.util.LinkedHashMap<>();
+      entry.put("dtype", SafetensorsType.of(tensor.dtype()).name());
+      entry.put("shape", tensor.shape());
+      entry.put("data_offsets", List.of(at, end));
+      header.put(named._1(), entry);
+      at = end;
+    }
+    return padded(MAPPER.writeValueAsString(header)).getBytes(StandardCharsets.UTF_8);
+  }
+
+  /** Spaces at the end, so that the data begins at a multiple of eight bytes. */
+  private static String padded(String json) {
+    int bytes = json.getBytes(StandardCharsets.UTF_8).length;
+    return json + " ".repeat(Math.floorMod(-bytes, PREFIX));
+  }
+
+  private static void drain(FileChannel channel, ByteBuffer from) throws IOException {
+    while (from.hasRemaining()) {
+      channel.write(from);
+    }
+  }
+
+  private static Path folder(Path path) {
+    Path parent = path.toAbsolutePath().getParent();
+    return parent == null ? path.toAbsolutePath() : parent;
+  }
+
+  private static void requireLittleEndian() {
+    if (ByteOrder.nativeOrder() != ByteOrder.LITTLE_ENDIAN) {
+      throw BifocalException.of(
+          ErrorCode.UNSUPPORTED, "safetensors files", "a big-endian host", "little-endian");
+    }
+  }
+}
