@@ -35,7 +35,7 @@ final class CpuAttentionTest {
       AttentionLayerSpec.Dense.decoder(8, 2, 64, DType.FP32, AttentionMask.CAUSAL);
 
   static Stream<CpuKernels> kernels() {
-    return Stream.of(KernelChoice.scalar());
+    return Stream.of(KernelChoice.scalar(), KernelChoice.vector());
   }
 
   private static AttentionBackend<CpuAttentionMetadata> cpu(CpuKernels kernels) {
