@@ -1,6 +1,8 @@
 package bifocal.cpu;
 
-import bifocal.composite.guice.AttentionBinder;
+import static bifocal.composite.guice.AttentionBinder.backends;
+import static bifocal.composite.guice.AttentionBinder.composites;
+
 import bifocal.composite.guice.PlatformModule;
 import bifocal.core.backend.BackendName;
 import bifocal.core.device.Platform;
@@ -12,9 +14,8 @@ import com.google.inject.AbstractModule;
 
 /** The backends of the host processor. */
 public final class CpuAttentionModule extends AbstractModule implements PlatformModule {
-  private static final BackendName CPU_ATTN = BackendName.of("CPU_ATTN");
-  private static final BackendName FLEX_ATTENTION = BackendName.of("FLEX_ATTENTION");
-  private static final BackendName FLEX_CPU_ATTN = BackendName.of("FLEX_CPU_ATTN");
+  /** Images on {@code FLEX_ATTENTION}, text on {@code CPU_ATTN}. */
+  public static final BackendName FLEX_CPU_ATTN = BackendName.of("FLEX_CPU_ATTN");
 
   @Override
   public Platform platform() {
@@ -24,13 +25,13 @@ public final class CpuAttentionModule extends AbstractModule implements Platform
   @Override
   protected void configure() {
     CpuRuntime runtime = CpuRuntime.ofThisJvm();
-    AttentionBinder.backends(binder()).addBinding(CPU_ATTN).toInstance(new CpuAttnBackend(runtime));
-    AttentionBinder.backends(binder())
-        .addBinding(FLEX_ATTENTION)
+    backends(binder()).addBinding(CpuAttnBackend.NAME).toInstance(new CpuAttnBackend(runtime));
+    backends(binder())
+        .addBinding(FlexAttentionBackend.NAME)
         .toInstance(new FlexAttentionBackend(runtime));
-    AttentionBinder.composites(binder())
+    composites(binder())
         .bind(FLEX_CPU_ATTN)
-        .of(FLEX_ATTENTION, CPU_ATTN)
+        .of(FlexAttentionBackend.NAME, CpuAttnBackend.NAME)
         .routedBy(MMPrefixAttentionRouting.class);
   }
 }

@@ -4,6 +4,7 @@ import bifocal.core.backend.AttentionImpl;
 import bifocal.core.backend.AttentionOutput;
 import bifocal.core.backend.KvInput;
 import bifocal.core.backend.LaunchContext;
+import bifocal.core.batch.CacheBounds;
 import bifocal.core.batch.SlotMapping;
 import bifocal.core.cache.KvCacheSpec;
 import bifocal.core.cache.KvCacheView;
@@ -309,19 +310,7 @@ final class CpuAttentionImpl implements AttentionImpl<CpuAttentionMetadata> {
       throw BifocalException.of(
           ErrorCode.SHAPE_MISMATCH, "stride of the slot mapping", tensor.stride(0), 1);
     }
-    int blockSize = view.spec().blockSize();
-    long end = (long) view.numBlocks() * blockSize;
-    for (long t = 0; t < slots.tokens(); t++) {
-      long slot = RawMemory.readLong(tensor.address() + 8 * t);
-      // Block 0 is the null block, which nobody writes.
-      if (slot >= end || (slot < blockSize && slot != SlotMapping.PADDING)) {
-        throw BifocalException.of(
-            ErrorCode.SLOT_OUT_OF_RANGE,
-            "slot of token " + t,
-            slot,
-            "-1 or " + blockSize + ".." + (end - 1));
-      }
-    }
+    CacheBounds.requireInside(slots, view.numBlocks(), view.spec().blockSize());
     return tensor.address();
   }
 }

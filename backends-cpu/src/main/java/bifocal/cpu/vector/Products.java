@@ -53,7 +53,7 @@ final class Products {
       long s,
       long sStride) {
     switch (rows) {
-      case 1 -> scores1(q, qStride, k0, k1, k2, k3, headSize, s, sStride);
+      case 1 -> scores1(q, k0, k1, k2, k3, headSize, s);
       case 2 -> scores2(q, qStride, k0, k1, k2, k3, headSize, s, sStride);
       case 3 -> scores3(q, qStride, k0, k1, k2, k3, headSize, s, sStride);
       case 4 -> scores4(q, qStride, k0, k1, k2, k3, headSize, s, sStride);
@@ -65,7 +65,7 @@ final class Products {
   static void accumulate(
       long o, long oStride, int rows, long p, long pStride, long v, long vStride, int count) {
     switch (rows) {
-      case 1 -> accumulate1(o, oStride, p, pStride, v, vStride, count);
+      case 1 -> accumulate1(o, p, v, vStride, count);
       case 2 -> accumulate2(o, oStride, p, pStride, v, vStride, count);
       case 3 -> accumulate3(o, oStride, p, pStride, v, vStride, count);
       case 4 -> accumulate4(o, oStride, p, pStride, v, vStride, count);
@@ -81,7 +81,7 @@ final class Products {
       return;
     }
     for (int r = 0; r < rows; r++) {
-      narrow1(o + r * oStride, oStride, p + r * pStride, pStride, v, vStride, count);
+      narrow1(o + r * oStride, p + r * pStride, v, vStride, count);
     }
   }
 
@@ -359,16 +359,7 @@ final class Products {
     s13.intoMemorySegment(ALL, s1 + STEP3, ORDER);
   }
 
-  private static void scores1(
-      long q,
-      long qStride,
-      long k0,
-      long k1,
-      long k2,
-      long k3,
-      int headSize,
-      long s,
-      long sStride) {
+  private static void scores1(long q, long k0, long k1, long k2, long k3, int headSize, long s) {
     FloatVector s00 = FloatVector.zero(FLOATS);
     FloatVector s01 = FloatVector.zero(FLOATS);
     FloatVector s02 = FloatVector.zero(FLOATS);
@@ -636,8 +627,7 @@ final class Products {
     o13.intoMemorySegment(ALL, o1 + STEP3, ORDER);
   }
 
-  private static void accumulate1(
-      long o, long oStride, long p, long pStride, long v, long vStride, int count) {
+  private static void accumulate1(long o, long p, long v, long vStride, int count) {
     FloatVector o00 = FloatVector.fromMemorySegment(FLOATS, ALL, o, ORDER);
     FloatVector o01 = FloatVector.fromMemorySegment(FLOATS, ALL, o + STEP1, ORDER);
     FloatVector o02 = FloatVector.fromMemorySegment(FLOATS, ALL, o + STEP2, ORDER);
@@ -682,8 +672,7 @@ final class Products {
     o4.intoMemorySegment(ALL, o + 4 * oStride, ORDER);
   }
 
-  private static void narrow1(
-      long o, long oStride, long p, long pStride, long v, long vStride, int count) {
+  private static void narrow1(long o, long p, long v, long vStride, int count) {
     FloatVector o0 = FloatVector.fromMemorySegment(FLOATS, ALL, o, ORDER);
     for (int t = 0; t < count; t++) {
       FloatVector value = FloatVector.fromMemorySegment(FLOATS, ALL, v + t * vStride, ORDER);

@@ -1,0 +1,15 @@
+package bifocal.cpu.contract;
+
+import bifocal.conformance.AttentionBackendContract;
+import bifocal.core.backend.AttentionBackend;
+import bifocal.cpu.attention.CpuRuntime;
+import bifocal.cpu.attention.FlexAttentionBackend;
+import bifocal.cpu.kernel.KernelChoice;
+import bifocal.cpu.thread.CpuThreads;
+
+final class FlexAttentionVectorTest extends AttentionBackendContract {
+  @Override
+  public AttentionBackend<?> backend() {
+    return new FlexAttentionBackend(new CpuRuntime(KernelChoice.vector(), CpuThreads.shared()));
+  }
+}
