@@ -24,18 +24,33 @@ class Batch:
     cache_views: tuple = ()
 
 
-def tile_list(runs, tokens_per_tile, padding=0):
-    """Every tile of every run, the one that sees most keys first, so that the last programs to start are short."""
-    tiles = []
+PADDING = (0, 0, 0, 0, -1, 0, 0, 0)
+
+
+def tile_list(runs, tokens_per_tile, *, pairs=False, padding=0):
+    """Every tile of every run. Plain lists come in order of falling cost over the whole batch. With `pairs` the
+    sequences follow each other, the costliest first; in each, a tile that sees many keys is followed by one that sees
+    few, an odd one out by padding."""
+    by_row = {}
     for start, q_len, position, key_len, left, right, row in np.asarray(runs)[:, :7].tolist():
         for first in range(0, q_len, tokens_per_tile):
             tokens = min(tokens_per_tile, q_len - first)
             end = key_len if right < 0 else min(key_len, position + first + tokens + right)
             begin = 0 if left < 0 else max(0, position + first - left)
-            tiles.append((begin - end, start + first, tokens, position + first, key_len, left, right, row, 0))
-    tiles.sort()
-    listed = [tile[1:] for tile in tiles] + [(0, 0, 0, 0, -1, 0, 0, 0)] * padding
-    return np.array(listed or [(0, 0, 0, 0, -1, 0, 0, 0)], np.int32)
+            by_row.setdefault(row, []).append(
+                (begin - end, start + first, tokens, position + first, key_len, left, right, row, 0))
+    if pairs:
+        listed = []
+        for tiles in sorted(by_row.values(), key=lambda tiles: sum(tile[0] for tile in tiles)):
+            tiles.sort()
+            half = (len(tiles) + 1) // 2
+            for heavy, light in zip(tiles[:half], [*reversed(tiles[half:])] + [None] * (2 * half - len(tiles))):
+                listed += [heavy[1:], light[1:] if light else PADDING]
+        listed += [PADDING] * (2 * padding)
+    else:
+        listed = [tile[1:] for tile in sorted(tile for tiles in by_row.values() for tile in tiles)]
+        listed += [PADDING] * padding
+    return np.array(listed or [PADDING] * 2, np.int32)
 
 
 def cache_storage(rng, num_blocks, block_size, heads, head_size, layout, dtype):
@@ -83,7 +98,8 @@ def attend(q, k, v, low, high, positions, scale, softcap, slopes, sinks):
 
 
 def make(rng, spec, tile, *, num_sequences=3, max_keys=200, max_queries=40, num_kv_heads=2, layout="NHD",
-         sinks=False, splits=1, windows=True, empty=True, per_tensor_scale=False, gap_tokens=2, padding_tiles=1):
+         sinks=False, splits=1, windows=True, empty=True, per_tensor_scale=False, gap_tokens=2, padding_tiles=1,
+         pairs=False):
     """A random batch for one specialisation; `tile` gives the rows of a program."""
     block_size, group, head_size = spec.block_size, spec.group, spec.head_size
     heads = num_kv_heads * group
@@ -188,7 +204,7 @@ def make(rng, spec, tile, *, num_sequences=3, max_keys=200, max_queries=40, num_
             slopes.astype(float) if spec.alibi else None, sink_values.astype(float) if sinks else None)
         written[rows] = True
 
-    tiles = tile_list(runs, tokens_per_tile, padding_tiles)
+    tiles = tile_list(runs, tokens_per_tile, pairs=pairs, padding=padding_tiles)
     out = formats.poison((num_tokens, heads, head_size), dtype)
     arguments = {
         "q": q_raw, "k_cache": k_view, "v_cache": v_view, "out": out,
@@ -201,7 +217,7 @@ def make(rng, spec, tile, *, num_sequences=3, max_keys=200, max_queries=40, num_
         "out_stride_token": heads * head_size, "out_stride_head": head_size,
         "lse_stride_token": heads, "lse_stride_head": 1, "block_table_stride": blocks_each,
         "num_splits": splits, "write_lse": 1, "has_sinks": int(sinks), "num_tiles": len(tiles),
-        "num_kv_heads": num_kv_heads,
+        "num_kv_heads": num_kv_heads, "tiles_per_unit": 2 if pairs else 1,
     }
     for side, view in (("k", k_view), ("v", v_view)):
         arguments |= {f"{side}_stride_{axis}": step for axis, step in zip(("block", "slot", "head"), strides(view))}

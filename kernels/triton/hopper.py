@@ -3,7 +3,7 @@
 The producer walks the block table and copies key and value tiles with the tensor memory accelerator (one tensor map
 for the key cache, one for the value cache, each seen as [block, slot, head, dim] whatever its layout in memory). The
 consumers run both matrix products on the warp-group tensor cores and overlap the scores of one key tile with the
-values of the tile before. The grid is persistent: a program takes one (tile, head) pair a round, so the
+values of the tile before. The grid is persistent: a program works through several (tile, head) pairs, so the
 producer is already loading the next pair's keys while the consumers finish this one.
 
 Head sizes up to 256: a program has 128 rows, each consumer owns 64 of them. Head size 512: 64 rows, both consumers
@@ -14,8 +14,8 @@ Tiles, masks and numbers are those of attention.py.
 
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
-from triton.experimental.gluon.language.nvidia.hopper import (fence_async_shared, mbarrier, tma, warpgroup_mma,
-                                                              warpgroup_mma_init, warpgroup_mma_wait)
+from triton.experimental.gluon.language.nvidia.hopper import (async_copy, fence_async_shared, mbarrier, tma,
+                                                              warpgroup_mma, warpgroup_mma_wait)
 
 LOG2_E = gl.constexpr(1.4426950408889634)
 LN_2 = gl.constexpr(0.6931471805599453)
@@ -36,17 +36,29 @@ def box_layout():
 
 
 @gluon.jit
-def _tile(turn, tiles, num_tiles, num_kv_heads):
-    """What this program's next (tile, head) pair is about; no tokens say that there is nothing to do. Tiles come
-    longest first, so every second round is dealt backwards: whoever got the longest then gets the shortest."""
+def _tile(turn, tiles, num_tiles, num_kv_heads, tiles_per_unit):
+    """What this program's next (tile, head) pair is about; no tokens say that there is nothing to do.
+
+    Work is dealt in units of tiles_per_unit neighbours of the list and one head. Two is meant for long lists, with a
+    tile that sees many keys next to one of the same run that sees few: units then cost the same, and the programs can
+    stay close together in the list, where they read the same keys. Every second round is dealt backwards, so that
+    lists in order of falling cost even out too."""
     program = gl.program_id(0)
     programs = gl.num_programs(0)
-    dealt = turn * programs + gl.where(turn % 2 == 0, program, programs - 1 - program)
-    work = gl.minimum(dealt, num_tiles * num_kv_heads - 1)
-    fields = tiles + work // num_kv_heads * 8
-    tokens = gl.where(dealt == work, gl.load(fields + 1), 0)
-    return (tokens, work % num_kv_heads, gl.load(fields), gl.load(fields + 2), gl.load(fields + 3),
+    round = turn // tiles_per_unit
+    dealt = round * programs + gl.where(round % 2 == 0, program, programs - 1 - program)
+    unit = gl.minimum(dealt, num_tiles // tiles_per_unit * num_kv_heads - 1)
+    fields = tiles + (unit // num_kv_heads * tiles_per_unit + turn % tiles_per_unit) * 8
+    tokens = gl.where(dealt == unit, gl.load(fields + 1), 0)
+    return (tokens, unit % num_kv_heads, gl.load(fields), gl.load(fields + 2), gl.load(fields + 3),
             gl.load(fields + 4), gl.load(fields + 5), gl.load(fields + 6))
+
+
+@gluon.jit
+def _deals(num_tiles, num_kv_heads, tiles_per_unit):
+    """How often each program asks _tile."""
+    units = num_tiles // tiles_per_unit * num_kv_heads
+    return gl.cdiv(units, gl.num_programs(0)) * tiles_per_unit
 
 
 @gluon.jit
@@ -86,7 +98,7 @@ def _key_range(first, tokens, position, key_len, left_window, right_window, key_
 
 @gluon.jit
 def _producer(k_map, v_map, k_smem, v_smem, k_full, k_empty, v_full, v_empty, tiles, key_low, key_high,
-              block_table, block_table_stride, num_tiles, num_kv_heads,
+              block_table, block_table_stride, num_tiles, num_kv_heads, tiles_per_unit,
               GENERAL: gl.constexpr, GROUP: gl.constexpr, HEAD_PADDED: gl.constexpr, BLOCK_SIZE: gl.constexpr,
               BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, STAGES: gl.constexpr):
     ROWS: gl.constexpr = BLOCK_SIZE if BLOCK_SIZE < BLOCK_N else BLOCK_N
@@ -96,9 +108,9 @@ def _producer(k_map, v_map, k_smem, v_smem, k_full, k_empty, v_full, v_empty, ti
     k_pieces = k_smem._reinterpret(k_map.dtype, [STAGES * SPANS * PIECES, 1, ROWS, 1, SPAN_COLUMNS], k_map.layout)
     v_pieces = v_smem._reinterpret(v_map.dtype, [STAGES * SPANS * PIECES, 1, ROWS, 1, SPAN_COLUMNS], v_map.layout)
     count = 0
-    for round in range(gl.cdiv(num_tiles * num_kv_heads, gl.num_programs(0))):
+    for deal in range(_deals(num_tiles, num_kv_heads, tiles_per_unit)):
         tokens, head, first, position, key_len, left_window, right_window, row = _tile(
-            round, tiles, num_tiles, num_kv_heads)
+            deal, tiles, num_tiles, num_kv_heads, tiles_per_unit)
         if tokens > 0:
             begin, steps = _key_range(first, tokens, position, key_len, left_window, right_window,
                                       key_low, key_high, GENERAL, _power(BLOCK_M // GROUP), BLOCK_N, 1)
@@ -139,6 +151,11 @@ def _power(n):
 
 
 @gluon.constexpr_function
+def _query_buffers(head_padded):
+    return 2 if head_padded <= 128 else 1
+
+
+@gluon.constexpr_function
 def _rows_layout(columns):
     """Four warps over rows of 16-bit numbers, 16 bytes a thread."""
     across = min(columns // 8, 32)
@@ -152,6 +169,24 @@ def _rows(first, tokens, kv_head, GROUP: gl.constexpr, ROW: gl.constexpr, LAYOUT
     local = rows // GROUP
     token = (first + gl.minimum(local, tokens - 1)).to(gl.int64)
     return local < tokens, token, kv_head * GROUP + rows % GROUP
+
+
+@gluon.jit
+def _load_query(q, q_smem, first, tokens, kv_head, q_stride_token, q_stride_head, GROUP: gl.constexpr,
+                HEAD_SIZE: gl.constexpr, WIDTH: gl.constexpr, ROW: gl.constexpr, COLUMN: gl.constexpr,
+                PARTIAL: gl.constexpr):
+    """Starts copying 64 query rows to shared memory, where nobody may be reading any more."""
+    if tokens > 0:
+        layout: gl.constexpr = _rows_layout(WIDTH)
+        columns = COLUMN + gl.arange(0, WIDTH, gl.SliceLayout(0, layout))
+        _valid, token, head = _rows(first, tokens, kv_head, GROUP, ROW, gl.SliceLayout(1, layout))
+        offsets = token * q_stride_token + head * q_stride_head
+        rows = q + offsets[:, None] + columns[None, :]
+        if PARTIAL:
+            async_copy.async_copy_global_to_shared(q_smem, rows, mask=columns[None, :] < HEAD_SIZE)
+        else:
+            async_copy.async_copy_global_to_shared(q_smem, rows)
+    async_copy.commit_group()
 
 
 @gluon.jit
@@ -184,7 +219,7 @@ def _softmax(s, m, l, start, low, high, inner_low, inner_high, at, slope, scale,
 def _consumer(q, q_smem, q_full, q_empty, k_smem, v_smem, k_full, k_empty, v_full, v_empty, out, lse, tiles,
               key_low, key_high, sinks, alibi_slopes, softmax_scale, softcap,
               q_stride_token, q_stride_head, out_stride_token, out_stride_head, lse_stride_token, lse_stride_head,
-              write_lse, has_sinks, num_tiles, num_kv_heads,
+              write_lse, has_sinks, num_tiles, num_kv_heads, tiles_per_unit,
               GENERAL: gl.constexpr, SOFTCAP: gl.constexpr, ALIBI: gl.constexpr, GROUP: gl.constexpr,
               HEAD_SIZE: gl.constexpr, HEAD_PADDED: gl.constexpr, BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr,
               STAGES: gl.constexpr, INDEX: gl.constexpr):
@@ -196,36 +231,31 @@ def _consumer(q, q_smem, q_full, q_empty, k_smem, v_smem, k_full, k_empty, v_ful
     scores: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK_N, 16])
     values: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, WIDTH, 16])
     weights: gl.constexpr = gl.DotOperandLayout(0, values, 2)
-    copying: gl.constexpr = _rows_layout(WIDTH)
     by_row: gl.constexpr = gl.SliceLayout(1, scores)
     dtype: gl.constexpr = q.dtype.element_ty
     count = 0
     turn = 0
+    copying: gl.constexpr = _rows_layout(WIDTH)
+    # Two query buffers a consumer where they fit: the next query then arrives during this one's whole loop.
+    AHEAD: gl.constexpr = _query_buffers(HEAD_PADDED) == 2
     if HALVES:
         q_mine = q_smem.slice(COLUMN, WIDTH, dim=1)
+    elif AHEAD:
+        q_mine = q_smem.index(INDEX * 2)
     else:
         q_mine = q_smem.index(INDEX)
-    for round in range(gl.cdiv(num_tiles * num_kv_heads, gl.num_programs(0))):
-        tokens, kv_head, first, position, key_len, left_window, right_window, row = _tile(
-            round, tiles, num_tiles, num_kv_heads)
+    PARTIAL: gl.constexpr = HEAD_SIZE != HEAD_PADDED
+    tokens, kv_head, first, position, key_len, left_window, right_window, row = _tile(
+        0, tiles, num_tiles, num_kv_heads, tiles_per_unit)
+    _load_query(q, q_mine, first, tokens, kv_head, q_stride_token, q_stride_head, GROUP, HEAD_SIZE, WIDTH, ROW,
+                COLUMN, PARTIAL)
+    for deal in range(_deals(num_tiles, num_kv_heads, tiles_per_unit)):
+        # The pair after this one, so that its query can be on its way before this one's output is.
+        next_tokens, next_head, next_first, next_position, next_len, next_left, next_right, next_row = _tile(
+            deal + 1, tiles, num_tiles, num_kv_heads, tiles_per_unit)
         if tokens > 0:
             begin, steps = _key_range(first, tokens, position, key_len, left_window, right_window,
                                       key_low, key_high, GENERAL, _power(BLOCK_M // GROUP), BLOCK_N, 4)
-            columns = COLUMN + gl.arange(0, WIDTH, gl.SliceLayout(0, copying))
-            copy_valid, copy_token, copy_head = _rows(first, tokens, kv_head, GROUP, ROW,
-                                                      gl.SliceLayout(1, copying))
-            q_offsets = copy_token * q_stride_token + copy_head * q_stride_head
-            q_tile = gl.load(q + q_offsets[:, None] + columns[None, :],
-                             mask=copy_valid[:, None] & (columns[None, :] < HEAD_SIZE), other=0.0)
-            if HALVES:
-                mbarrier.wait(q_empty, (turn & 1) ^ 1)
-            q_mine.store(q_tile)
-            fence_async_shared()
-            if HALVES:
-                mbarrier.arrive(q_full, count=1)
-                mbarrier.wait(q_full, turn & 1)
-                turn += 1
-
             local = gl.minimum((ROW + gl.arange(0, 64, by_row)) // GROUP, tokens - 1)
             low, high = _interval(local, first, position, key_len, left_window, right_window, key_low, key_high,
                                   GENERAL)
@@ -241,11 +271,23 @@ def _consumer(q, q_smem, q_full, q_empty, k_smem, v_smem, k_full, k_empty, v_ful
             m = gl.load(sinks + head, mask=valid & (has_sinks != 0), other=float("-inf")) * LOG2_E
             l = gl.where(m == float("-inf"), 0.0, 1.0)
             acc = gl.zeros([64, WIDTH], gl.float32, values)
+            async_copy.wait_group(0)
+            fence_async_shared()
+            gl.thread_barrier()
+            if HALVES:
+                mbarrier.arrive(q_full, count=1)
+                mbarrier.wait(q_full, turn & 1)
+                q_all = q_smem
+                q_next = q_mine
+            elif AHEAD:
+                q_all = q_smem.index(INDEX * 2 + (turn & 1))
+                q_next = q_smem.index(INDEX * 2 + ((turn & 1) ^ 1))
+                _load_query(q, q_next, next_first, next_tokens, next_head, q_stride_token, q_stride_head, GROUP,
+                            HEAD_SIZE, WIDTH, ROW, COLUMN, PARTIAL)
+            else:
+                q_all = q_mine
+                q_next = q_mine
             if steps > 0:
-                if HALVES:
-                    q_all = q_smem
-                else:
-                    q_all = q_mine
                 stage = count % STAGES
                 mbarrier.wait(k_full.index(stage), count // STAGES & 1)
                 s = warpgroup_mma(q_all, k_smem.index(stage).permute((1, 0)),
@@ -293,29 +335,41 @@ def _consumer(q, q_smem, q_full, q_empty, k_smem, v_smem, k_full, k_empty, v_ful
             result = (acc * gl.convert_layout(inverse, gl.SliceLayout(1, values))[:, None]).to(dtype)
             # Read again rather than kept: the loop above needs every register.
             tokens, kv_head, first, position, key_len, left_window, right_window, row = _tile(
-                round, tiles, num_tiles, num_kv_heads)
+                deal, tiles, num_tiles, num_kv_heads, tiles_per_unit)
+            # Through the query's shared memory, which is free now, so that rows leave in whole lines.
             if HALVES:
                 mbarrier.arrive(q_empty, count=1)
-                to_valid, to_token, to_head = _rows(first, tokens, kv_head, GROUP, ROW,
-                                                    gl.SliceLayout(1, values))
-                to_columns = COLUMN + gl.arange(0, WIDTH, gl.SliceLayout(0, values))
-                offsets = to_token * out_stride_token + to_head * out_stride_head
-                gl.store(out + offsets[:, None] + to_columns[None, :], result,
-                         mask=to_valid[:, None] & (to_columns[None, :] < HEAD_SIZE))
+                mbarrier.wait(q_empty, turn & 1)
+                staging = q_mine
             else:
-                # Through the query's shared memory, which is free now, so that rows leave in whole lines.
-                q_mine.store(result)
-                copy_valid, copy_token, copy_head = _rows(first, tokens, kv_head, GROUP, ROW,
-                                                          gl.SliceLayout(1, copying))
-                columns = COLUMN + gl.arange(0, WIDTH, gl.SliceLayout(0, copying))
-                offsets = copy_token * out_stride_token + copy_head * out_stride_head
-                gl.store(out + offsets[:, None] + columns[None, :], q_mine.load(copying),
-                         mask=copy_valid[:, None] & (columns[None, :] < HEAD_SIZE))
+                staging = q_all
+            staging.store(result)
+            lines = staging.load(copying)
+            if not AHEAD:
+                gl.thread_barrier()
+                _load_query(q, q_next, next_first, next_tokens, next_head, q_stride_token, q_stride_head, GROUP,
+                            HEAD_SIZE, WIDTH, ROW, COLUMN, PARTIAL)
+            valid, token, head = _rows(first, tokens, kv_head, GROUP, ROW, gl.SliceLayout(1, copying))
+            columns = COLUMN + gl.arange(0, WIDTH, gl.SliceLayout(0, copying))
+            offsets = token * out_stride_token + head * out_stride_head
+            gl.store(out + offsets[:, None] + columns[None, :], lines,
+                     mask=valid[:, None] & (columns[None, :] < HEAD_SIZE))
             valid, token, head = _rows(first, tokens, kv_head, GROUP, ROW, by_row)
             lse_2 = gl.where(seen, m + gl.log2(gl.where(seen, l, 1.0)), float("-inf"))
             if not HALVES or INDEX == 0:
                 gl.store(lse + token * lse_stride_token + head * lse_stride_head, lse_2 * LN_2,
                          mask=valid & (write_lse != 0))
+            turn += 1
+        else:
+            if AHEAD:
+                q_idle = q_smem.index(INDEX * 2 + (turn & 1))
+            else:
+                q_idle = q_mine
+            gl.thread_barrier()
+            _load_query(q, q_idle, next_first, next_tokens, next_head, q_stride_token, q_stride_head, GROUP,
+                        HEAD_SIZE, WIDTH, ROW, COLUMN, PARTIAL)
+        tokens, kv_head, first, position = next_tokens, next_head, next_first, next_position
+        key_len, left_window, right_window = next_len, next_left, next_right
 
 
 @gluon.jit
@@ -323,7 +377,7 @@ def hopper_attention(q, k_map, v_map, out, lse, tiles, key_low, key_high, block_
                      softmax_scale, softcap,
                      q_stride_token, q_stride_head, out_stride_token, out_stride_head,
                      lse_stride_token, lse_stride_head, block_table_stride,
-                     write_lse, has_sinks, num_tiles, num_kv_heads,
+                     write_lse, has_sinks, num_tiles, num_kv_heads, tiles_per_unit,
                      GENERAL: gl.constexpr, SOFTCAP: gl.constexpr, ALIBI: gl.constexpr, GROUP: gl.constexpr,
                      HEAD_SIZE: gl.constexpr, HEAD_PADDED: gl.constexpr, BLOCK_SIZE: gl.constexpr,
                      BLOCK_M: gl.constexpr, BLOCK_N: gl.constexpr, STAGES: gl.constexpr):
@@ -333,7 +387,7 @@ def hopper_attention(q, k_map, v_map, out, lse, tiles, key_low, key_high, block_
     if BLOCK_M == 64:
         q_smem = gl.allocate_shared_memory(dtype, [64, HEAD_PADDED], shared)
     else:
-        q_smem = gl.allocate_shared_memory(dtype, [2, 64, HEAD_PADDED], shared)
+        q_smem = gl.allocate_shared_memory(dtype, [2 * _query_buffers(HEAD_PADDED), 64, HEAD_PADDED], shared)
     k_smem = gl.allocate_shared_memory(dtype, [STAGES, BLOCK_N, HEAD_PADDED], shared)
     v_smem = gl.allocate_shared_memory(dtype, [STAGES, BLOCK_N, HEAD_PADDED], shared)
     q_full = gl.allocate_shared_memory(gl.int64, [1], mbarrier.MBarrierLayout())
@@ -353,18 +407,18 @@ def hopper_attention(q, k_map, v_map, out, lse, tiles, key_low, key_high, block_
     gl.warp_specialize([
         (_consumer,
          (q, q_smem, q_full, q_empty, k_smem, v_smem, k_full, k_empty, v_full, v_empty, out, lse, tiles,
-         key_low, key_high, sinks, alibi_slopes, softmax_scale, softcap, q_stride_token, q_stride_head,
-         out_stride_token, out_stride_head, lse_stride_token, lse_stride_head, write_lse, has_sinks,
-         num_tiles, num_kv_heads, GENERAL, SOFTCAP, ALIBI, GROUP, HEAD_SIZE, HEAD_PADDED, BLOCK_M, BLOCK_N,
-         STAGES, 0)),
+          key_low, key_high, sinks, alibi_slopes, softmax_scale, softcap,
+          q_stride_token, q_stride_head, out_stride_token, out_stride_head, lse_stride_token, lse_stride_head,
+          write_lse, has_sinks, num_tiles, num_kv_heads, tiles_per_unit,
+          GENERAL, SOFTCAP, ALIBI, GROUP, HEAD_SIZE, HEAD_PADDED, BLOCK_M, BLOCK_N, STAGES, 0)),
         (_consumer,
          (q, q_smem, q_full, q_empty, k_smem, v_smem, k_full, k_empty, v_full, v_empty, out, lse, tiles,
-         key_low, key_high, sinks, alibi_slopes, softmax_scale, softcap, q_stride_token, q_stride_head,
-         out_stride_token, out_stride_head, lse_stride_token, lse_stride_head, write_lse, has_sinks,
-         num_tiles, num_kv_heads, GENERAL, SOFTCAP, ALIBI, GROUP, HEAD_SIZE, HEAD_PADDED, BLOCK_M, BLOCK_N,
-         STAGES, 1)),
+          key_low, key_high, sinks, alibi_slopes, softmax_scale, softcap,
+          q_stride_token, q_stride_head, out_stride_token, out_stride_head, lse_stride_token, lse_stride_head,
+          write_lse, has_sinks, num_tiles, num_kv_heads, tiles_per_unit,
+          GENERAL, SOFTCAP, ALIBI, GROUP, HEAD_SIZE, HEAD_PADDED, BLOCK_M, BLOCK_N, STAGES, 1)),
         (_producer,
          (k_map, v_map, k_smem, v_smem, k_full, k_empty, v_full, v_empty, tiles, key_low, key_high,
-          block_table, block_table_stride, num_tiles, num_kv_heads, GENERAL, GROUP, HEAD_PADDED, BLOCK_SIZE,
-          BLOCK_M, BLOCK_N, STAGES)),
+          block_table, block_table_stride, num_tiles, num_kv_heads, tiles_per_unit,
+          GENERAL, GROUP, HEAD_PADDED, BLOCK_SIZE, BLOCK_M, BLOCK_N, STAGES)),
     ], [4, 1], [240, 24])

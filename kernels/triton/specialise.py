@@ -163,7 +163,7 @@ def arguments(spec):
                             ("key_low", "i32"), ("key_high", "i32"), ("block_table", "i32"), ("sinks", "fp32"),
                             ("alibi_slopes", "fp32"))
                 + _scalars("f32", "softmax_scale", "softcap") + ATTENTION_STRIDES
-                + _scalars("i32", "write_lse", "has_sinks", "num_tiles", "num_kv_heads"))
+                + _scalars("i32", "write_lse", "has_sinks", "num_tiles", "num_kv_heads", "tiles_per_unit"))
     return (_pointers(("q", spec.dtype), ("k_cache", cache), ("v_cache", cache), ("out", spec.dtype), ("lse", "fp32"),
                       ("partial_out", "fp32"), ("partial_lse", "fp32"), ("tiles", "i32"),
                       ("key_low", "i32"), ("key_high", "i32"), ("block_table", "i32"), ("sinks", "fp32"),

@@ -80,8 +80,9 @@ def run_attention(rng, spec, **options):
 def run_write(rng, spec, **options):
     arguments, expected, scales = cases.make_write(rng, spec, **options)
     with np.errstate(all="ignore"):
-        launch(cache.write_kv, spec, arguments, (len(arguments["slot_mapping"]),
-                                                 -(-arguments["num_kv_heads"] // specialise.tile(spec, "sm_90").block_m)))
+        heads = specialise.tile(spec, "sm_90").block_m
+        launch(cache.write_kv, spec, arguments,
+               (len(arguments["slot_mapping"]), -(-arguments["num_kv_heads"] // heads)))
     problems = [f"{name} differs" for name, want in zip(("k_cache", "v_cache"), expected)
                 if not np.array_equal(arguments[name], want, equal_nan=arguments[name].dtype.kind == "f")]
     problems += [f"{name} differs" for name, want in zip(("k_scales", "v_scales"), scales)
@@ -116,7 +117,8 @@ def attention_cases():
             for use, phased in (("prefill", True), ("decode", False)):
                 yield (Specialisation(use=use, kv=kv, token_scales=token_scales,
                                       tile=Tile(block_m=16, block_n=32, phased=phased), **plain),
-                       {"splits": 3 if use == "decode" else 1, "per_tensor_scale": use == "decode" and not token_scales})
+                       {"splits": 3 if use == "decode" else 1,
+                        "per_tensor_scale": use == "decode" and not token_scales})
 
 
 def write_cases():
