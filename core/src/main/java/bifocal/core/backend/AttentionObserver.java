@@ -30,6 +30,13 @@ public interface AttentionObserver {
   /** Whether the other methods want to be called. */
   boolean enabled();
 
+  /**
+   * A backend was selected for a layer.
+   *
+   * @param source what decided, for instance {@code explicit} or {@code priority}
+   */
+  default void selected(AttentionRequest request, BackendName backend, String source) {}
+
   /** A policy chose a route, in so many nanoseconds. */
   void routed(LayerGroup group, CommonAttentionMetadata batch, Route route, long nanoseconds);
 

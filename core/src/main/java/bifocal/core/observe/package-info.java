@@ -1,4 +1,4 @@
-/** Observation of selections, routes and child runs. */
+/** What happens to selections, routes and runs, as Flight Recorder events. */
 @NullMarked
 package bifocal.core.observe;
 
