@@ -7,9 +7,13 @@ import static org.assertj.core.api.Assertions.assertThatCode;
 import bifocal.core.device.Device;
 import bifocal.core.error.ErrorCode;
 import io.vavr.collection.Vector;
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.nio.ByteBuffer;
+import java.nio.channels.Pipe;
 import org.junit.jupiter.api.Test;
 
 class KvCachePoolTest {
@@ -199,6 +203,24 @@ class KvCachePoolTest {
   }
 
   @Test
+  void memoryThatANativeCallStillReadsIsNotReleasedUnderIt() throws Exception {
+    KvCachePool pool =
+        KvCachePool.allocate(
+            Vector.of(new KvCachePool.Group("large", Vector.of("layer"), SLIDING, 2_000)));
+    ByteBuffer memory = pool.group("large").view("layer").memory().asByteBuffer();
+    Pipe pipe = Pipe.open();
+    Thread step = Thread.ofPlatform().start(() -> writeAll(pipe, memory));
+    drain(pipe, 1);
+    // The pipe is full before the pool's memory ends, so the write is under way until it is read.
+    assertRefused(ErrorCode.IN_USE, pool::close).contains("step");
+    assertRefused(ErrorCode.CLOSED, () -> pool.group("large"));
+    drain(pipe, memory.capacity() - 1);
+    step.join();
+    assertThatCode(pool::close).doesNotThrowAnyException();
+    assertThatCode(pool::close).doesNotThrowAnyException();
+  }
+
+  @Test
   void openingAndClosingAtOnceIsHarmless() {
     assertThatCode(() -> KvCachePool.allocate(Vector.of(ONE)).close()).doesNotThrowAnyException();
   }
@@ -236,6 +258,23 @@ class KvCachePoolTest {
         () ->
             KvCachePool.bytes(
                 Vector.of(new KvCachePool.Group("huge", Vector.of("a"), huge, Integer.MAX_VALUE))));
+  }
+
+  private static void writeAll(Pipe pipe, ByteBuffer memory) {
+    try {
+      while (memory.hasRemaining()) {
+        pipe.sink().write(memory);
+      }
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  private static void drain(Pipe pipe, int bytes) throws IOException {
+    ByteBuffer rest = ByteBuffer.allocate(bytes);
+    while (rest.hasRemaining()) {
+      pipe.source().read(rest);
+    }
   }
 
   private static MemorySegment record(KvCacheView view, int block) {
