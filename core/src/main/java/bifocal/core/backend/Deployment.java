@@ -1,5 +1,8 @@
 package bifocal.core.backend;
 
+import bifocal.core.error.BifocalException;
+import bifocal.core.error.ErrorCode;
+
 /**
  * What the engine, rather than the layer, asks of a backend.
  *
@@ -28,6 +31,16 @@ public record Deployment(
     boolean alibiSqrt,
     int speculativeTokens,
     KernelSettings kernels) {
+  public Deployment {
+    if (decodeContextParallel < 1 || prefillContextParallel < 1) {
+      throw BifocalException.of(
+          ErrorCode.INVALID_PARAMETER,
+          "context parallel ranks",
+          decodeContextParallel + " in decode, " + prefillContextParallel + " in prefill",
+          "at least 1");
+    }
+  }
+
   /** One rank, nothing special. */
   public static final Deployment PLAIN =
       new Deployment(false, 1, 1, false, false, false, false, false, false);

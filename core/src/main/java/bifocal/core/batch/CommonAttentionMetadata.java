@@ -324,6 +324,9 @@ public final class CommonAttentionMetadata {
     private final int[] source;
 
     private Cut(CommonAttentionMetadata whole, int capacity) {
+      if (capacity < 0) {
+        throw BifocalException.of(ErrorCode.NEGATIVE, "capacity of a part", capacity, "at least 0");
+      }
       this.whole = whole;
       rows.queryStart = new int[capacity];
       rows.queryLen = new int[capacity];
@@ -332,8 +335,13 @@ public final class CommonAttentionMetadata {
       source = new int[capacity];
     }
 
-    /** Adds a whole request. */
+    /**
+     * Adds a whole request.
+     *
+     * @throws BifocalException {@code LIVE_EXCEEDS_REQUESTS} or {@code SHAPE_MISMATCH}
+     */
     public Cut request(int request) {
+      requireLive(request);
       return add(
           request,
           whole.queryStart[request],
@@ -347,8 +355,17 @@ public final class CommonAttentionMetadata {
      * whose keys end at {@code last}.
      *
      * @param rightWindow keys its queries see after themselves, -1 when unlimited
+     * @throws BifocalException {@code LIVE_EXCEEDS_REQUESTS} or {@code SHAPE_MISMATCH}
      */
     public Cut run(int request, int first, int last, int rightWindow) {
+      requireLive(request);
+      if (first < whole.firstPosition(request) || last < first || last >= whole.seqLen[request]) {
+        throw refuse(
+            ErrorCode.SHAPE_MISMATCH,
+            request,
+            "run of queries " + first + ".." + last,
+            "a part of " + whole.firstPosition(request) + ".." + (whole.seqLen[request] - 1));
+      }
       return add(
           request,
           whole.queryStart[request] + first - whole.firstPosition(request),
@@ -357,7 +374,24 @@ public final class CommonAttentionMetadata {
           rightWindow);
     }
 
+    private void requireLive(int request) {
+      if (request < 0 || request >= whole.live) {
+        throw BifocalException.of(
+            ErrorCode.LIVE_EXCEEDS_REQUESTS,
+            "request of a part",
+            request,
+            "one of " + whole.live + " live requests");
+      }
+    }
+
     private Cut add(int request, int queryStart, int queryLen, int seqLen, int rightWindow) {
+      if (rows.count == source.length) {
+        throw BifocalException.of(
+            ErrorCode.SHAPE_MISMATCH,
+            "requests of a part",
+            rows.count + 1,
+            "at most " + source.length);
+      }
       int at = rows.count++;
       rows.queryStart[at] = queryStart;
       rows.queryLen[at] = queryLen;

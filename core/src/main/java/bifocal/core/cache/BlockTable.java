@@ -69,8 +69,9 @@ public final class BlockTable implements AutoCloseable {
 
   /** Blocks that a row would have to lease for so many more tokens. */
   public int blocksToAppend(int row, int tokens) {
-    int present = at(row).map(r -> r.lease().size()).getOrElse(0);
-    return Math.max(pool.spec().blocksFor(Math.addExact(tokens(row), tokens)) - present, 0);
+    int leased = at(row).map(r -> r.lease().size()).getOrElse(0);
+    long wanted = Math.ceilDiv((long) tokens(row) + tokens, (long) pool.spec().blockSize());
+    return (int) Math.clamp(wanted - leased, 0L, (long) Integer.MAX_VALUE);
   }
 
   /**

@@ -42,9 +42,18 @@ public record KvCacheSpec(
     }
   }
 
-  /** Bytes of one block's record. */
+  /**
+   * Bytes of one block's record.
+   *
+   * @throws BifocalException {@code OVERFLOW}, or {@code KV_INCOMPATIBLE} when the layout cannot
+   *     hold numbers of this type
+   */
   public long blockBytes() {
-    return layout.blockBytes(this);
+    try {
+      return layout.blockBytes(this);
+    } catch (ArithmeticException e) {
+      throw BifocalException.of(ErrorCode.OVERFLOW, "size of a KV cache block").causedBy(e);
+    }
   }
 
   /** Blocks that hold {@code tokens} tokens. */

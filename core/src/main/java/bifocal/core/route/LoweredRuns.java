@@ -1,5 +1,7 @@
 package bifocal.core.route;
 
+import bifocal.core.error.BifocalException;
+import bifocal.core.error.ErrorCode;
 import java.util.Arrays;
 
 /**
@@ -75,6 +77,9 @@ public final class LoweredRuns {
     private int count;
 
     private Builder(int requests) {
+      if (requests < 0) {
+        throw BifocalException.of(ErrorCode.NEGATIVE, "requests to lower", requests, "at least 0");
+      }
       offsets = new int[requests + 1];
     }
 
@@ -90,8 +95,16 @@ public final class LoweredRuns {
       return this;
     }
 
-    /** Ends the current request. */
+    /**
+     * Ends the current request.
+     *
+     * @throws BifocalException {@code SHAPE_MISMATCH} when all requests have ended
+     */
     public Builder endRequest() {
+      if (request + 1 >= offsets.length) {
+        throw BifocalException.of(
+            ErrorCode.SHAPE_MISMATCH, "lowered requests", request + 1, "at most " + request);
+      }
       offsets[++request] = count;
       return this;
     }

@@ -1,5 +1,7 @@
 package bifocal.core.route;
 
+import bifocal.core.error.BifocalException;
+import bifocal.core.error.ErrorCode;
 import java.util.Arrays;
 
 /**
@@ -135,12 +137,20 @@ public final class RequestRoutes {
     private int[] key = NO_POSITIONS;
 
     private Builder(int requests) {
+      if (requests < 0) {
+        throw BifocalException.of(ErrorCode.NEGATIVE, "requests to route", requests, "at least 0");
+      }
       child = new byte[requests];
       reason = new byte[requests];
     }
 
-    /** Sets a request's child and reason. */
+    /**
+     * Sets a request's child and reason.
+     *
+     * @throws BifocalException {@code SHAPE_MISMATCH} for a request the batch does not have
+     */
     public Builder set(int request, Child to, RouteReason why) {
+      requireRequest(request);
       child[request] = (byte) to.ordinal();
       reason[request] = (byte) why.ordinal();
       return this;
@@ -148,6 +158,7 @@ public final class RequestRoutes {
 
     /** Sets a request's child, reason and first difference. */
     public Builder set(int request, Child to, RouteReason why, int firstQuery, int smallestKey) {
+      requireRequest(request);
       if (query.length == 0 && firstQuery != NONE) {
         query = positions();
         key = positions();
@@ -175,6 +186,13 @@ public final class RequestRoutes {
         }
       }
       return this;
+    }
+
+    private void requireRequest(int request) {
+      if (request < 0 || request >= child.length) {
+        throw BifocalException.of(
+            ErrorCode.SHAPE_MISMATCH, "request to route", request, "below " + child.length);
+      }
     }
 
     private int[] positions() {

@@ -29,13 +29,13 @@ public record WorkspacePlan(Seq<Placed> zeroed, Seq<Placed> scratch, long stepBy
    */
   public record Placed(WorkspaceRegion region, long offset) {
     private long end() {
-      return align(Math.addExact(offset, region.bytes()));
+      return align(sum(offset, region.bytes()));
     }
 
     private Placed moved(String prefix, long by) {
       return new Placed(
           new WorkspaceRegion(prefix + region.name(), region.bytes(), region.state()),
-          Math.addExact(offset, by));
+          sum(offset, by));
     }
   }
 
@@ -83,7 +83,7 @@ public record WorkspacePlan(Seq<Placed> zeroed, Seq<Placed> scratch, long stepBy
             .map(p -> p.moved(prefixA, 0))
             .appendAll(b.zeroed.map(p -> p.moved(prefixB, zeroedA))),
         a.scratch.map(p -> p.moved(prefixA, 0)).appendAll(b.scratch.map(p -> p.moved(prefixB, 0))),
-        Math.addExact(a.stepBytes, b.stepBytes));
+        sum(a.stepBytes, b.stepBytes));
   }
 
   /** The same plan with another scratch region behind the present ones. */
@@ -98,7 +98,7 @@ public record WorkspacePlan(Seq<Placed> zeroed, Seq<Placed> scratch, long stepBy
 
   /** The same plan with more leased memory per step. */
   public WorkspacePlan withStepBytes(long more) {
-    return new WorkspacePlan(zeroed, scratch, Math.addExact(stepBytes, align(more)));
+    return new WorkspacePlan(zeroed, scratch, sum(stepBytes, align(more)));
   }
 
   /**
@@ -137,9 +137,14 @@ public record WorkspacePlan(Seq<Placed> zeroed, Seq<Placed> scratch, long stepBy
 
   /** Bytes of everything with this many steps in flight. */
   public long totalBytes(int stepsInFlight) {
-    return Math.addExact(
-        Math.addExact(zeroedBytes(), scratchBytes()),
-        Math.multiplyExact(stepBytes, (long) stepsInFlight));
+    if (stepsInFlight < 0 || (stepsInFlight > 0 && stepBytes > Long.MAX_VALUE / stepsInFlight)) {
+      throw BifocalException.of(
+          stepsInFlight < 0 ? ErrorCode.NEGATIVE : ErrorCode.OVERFLOW,
+          "steps in flight",
+          stepsInFlight,
+          "a number whose " + stepBytes + " bytes each fit 64 bits");
+    }
+    return sum(sum(zeroedBytes(), scratchBytes()), stepBytes * stepsInFlight);
   }
 
   static long align(long bytes) {
@@ -151,6 +156,14 @@ public record WorkspacePlan(Seq<Placed> zeroed, Seq<Placed> scratch, long stepBy
 
   private static long end(Seq<Placed> placed) {
     return placed.map(Placed::end).max().getOrElse(0L);
+  }
+
+  private static long sum(long a, long b) {
+    if (a > Long.MAX_VALUE - b) {
+      throw BifocalException.of(
+          ErrorCode.OVERFLOW, "size of a workspace", a + " + " + b, "64 bits");
+    }
+    return a + b;
   }
 
   private static Seq<String> names(Seq<Placed> placed) {
