@@ -226,7 +226,7 @@ def make(rng, spec, tile, *, num_sequences=3, max_keys=200, max_queries=40, num_
     return Batch(arguments, len(tiles), num_kv_heads, num_tokens, expected_out, expected_lse, written, stored)
 
 
-TOLERANCE = {"fp32": 2e-5, "fp16": 2e-3, "bf16": 1.2e-2}
+TOLERANCE = {"fp32": 2e-5, "fp16": 1.5e-3, "bf16": 1e-2}
 
 
 def check(batch, spec, out_raw, lse):
