@@ -17,6 +17,7 @@ import bifocal.core.tensor.TensorView;
 import bifocal.core.workspace.Workspace;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.util.Arrays;
 import java.util.Random;
 import java.util.function.IntFunction;
 import org.junit.jupiter.api.RepeatedTest;
@@ -82,6 +83,39 @@ class SplitTest {
 
     assertThat(divided.values()).as("seed %d", seed).isEqualTo(whole.values());
     assertThat(divided.lseValues()).as("seed %d", seed).isEqualTo(whole.lseValues());
+  }
+
+  @Test
+  void severalDividedBatchesAreAliveAtOnce() {
+    var host = host(SplitTest::everySecondToB);
+    var one = TestBatch.of(lens(3, 1, 2, 1), 7, 9, 2, 5).build();
+    var two = TestBatch.of(lens(1, 4, 1), 30, 4, 21).build();
+    try (Workspace.Step first = host.openStep();
+        Workspace.Step second = host.openStep()) {
+      var metadataOne = host.build(first, one);
+      var metadataTwo = host.build(second, two);
+
+      for (int layer = 0; layer < 2; layer++) {
+        assertThat(host.forward(metadataOne, one).values())
+            .isEqualTo(TestHost.alone(TestHost.GROUP, one).values());
+        assertThat(host.forward(metadataTwo, two).values())
+            .isEqualTo(TestHost.alone(TestHost.GROUP, two).values());
+      }
+    }
+  }
+
+  @Test
+  void theLargestBatchFitsTheWorkspaceThatWasPlannedForIt() {
+    int requests = TestHost.LIMITS.maxRequests();
+    int[] queryLens = new int[requests];
+    int[] seqLens = new int[requests];
+    Arrays.fill(queryLens, TestHost.LIMITS.maxQueryTokens() / requests);
+    Arrays.fill(seqLens, TestHost.LIMITS.maxSeqLen());
+    var batch = TestBatch.of(queryLens, seqLens).build();
+    var host = host(SplitTest::everySecondToB);
+    try (Workspace.Step step = host.openStep()) {
+      assertThat(host.build(step, batch)).isInstanceOf(CompositeMetadata.Split.class);
+    }
   }
 
   @Test
