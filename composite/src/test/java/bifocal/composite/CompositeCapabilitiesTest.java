@@ -7,6 +7,7 @@ import bifocal.composite.SummingBackend.Metadata;
 import bifocal.core.backend.AttentionBackend;
 import bifocal.core.backend.AttentionRequest;
 import bifocal.core.backend.BackendName;
+import bifocal.core.backend.BackendValidator;
 import bifocal.core.backend.Deployment;
 import bifocal.core.backend.DeviceSupport;
 import bifocal.core.backend.DeviceSupport.Range;
@@ -23,12 +24,15 @@ import bifocal.core.cache.KvLayouts;
 import bifocal.core.device.ComputeCapability;
 import bifocal.core.device.DeviceProfile;
 import bifocal.core.device.Platform;
+import bifocal.core.layer.AttentionLayerSpec;
 import bifocal.core.layer.AttentionType;
 import bifocal.core.layer.ImageMask;
 import bifocal.core.route.Child;
 import bifocal.core.route.RoutingPolicy;
 import bifocal.core.tensor.DType;
 import io.vavr.collection.HashSet;
+import io.vavr.collection.Vector;
+import io.vavr.control.Option;
 import org.junit.jupiter.api.Test;
 
 /** What a composite claims: what both children can do, property by property. */
@@ -144,7 +148,7 @@ class CompositeCapabilitiesTest {
 
   private static AttentionRequest request(int heads, DType dtype) {
     return AttentionRequest.of(
-        bifocal.core.layer.AttentionLayerSpec.Dense.decoder(
+        AttentionLayerSpec.Dense.decoder(
             heads, 1, TestHost.HEAD_SIZE, dtype, TestHost.LAYER.mask()),
         HOPPER);
   }
@@ -155,13 +159,11 @@ class CompositeCapabilitiesTest {
         all(
                 PLAIN.withDevices(
                     new DeviceSupport(
-                        HashSet.of(Platform.CPU, Platform.CUDA),
-                        io.vavr.collection.Vector.of(Range.from(8, 0)))),
+                        HashSet.of(Platform.CPU, Platform.CUDA), Vector.of(Range.from(8, 0)))),
                 PLAIN.withDevices(
                     new DeviceSupport(
                         HashSet.of(Platform.CUDA, Platform.ROCM),
-                        io.vavr.collection.Vector.of(
-                            Range.majors(9, 9), Range.exactly(7, 5), Range.majors(12, 12)))))
+                        Vector.of(Range.majors(9, 9), Range.exactly(7, 5), Range.majors(12, 12)))))
             .devices();
 
     assertThat(shared.platforms()).containsExactly(Platform.CUDA);
@@ -174,12 +176,10 @@ class CompositeCapabilitiesTest {
         all(
                 PLAIN.withDevices(
                     new DeviceSupport(
-                        HashSet.of(Platform.CPU, Platform.CUDA),
-                        io.vavr.collection.Vector.of(Range.majors(9, 9)))),
+                        HashSet.of(Platform.CPU, Platform.CUDA), Vector.of(Range.majors(9, 9)))),
                 PLAIN.withDevices(
                     new DeviceSupport(
-                        HashSet.of(Platform.CPU, Platform.CUDA),
-                        io.vavr.collection.Vector.of(Range.majors(10, 10)))))
+                        HashSet.of(Platform.CPU, Platform.CUDA), Vector.of(Range.majors(10, 10)))))
             .devices();
 
     assertThat(shared.platforms()).containsExactly(Platform.CPU);
@@ -269,15 +269,74 @@ class CompositeCapabilitiesTest {
     assertThat(both.has(Feature.LSE)).isTrue();
   }
 
+  /** C19: the child that gives none, or one in another base, is named when layers are refused. */
+  @Test
+  void theChildWithoutALogSumExpIsNamed() {
+    fast.with(PLAIN.withFeatures(Feature.DCP, Feature.LSE));
+    general.with(PLAIN.withFeatures(Feature.DCP));
+    assertThat(refusal())
+        .containsExactly(
+            "GENERAL: log-sum-exp not returned, which decode context parallelism merges by: none");
+
+    general.with(PLAIN.withFeatures(Feature.DCP, Feature.LSE_BASE_2));
+    assertThat(refusal())
+        .containsExactly(
+            "GENERAL: log-sum-exp not returned, which decode context parallelism merges by:"
+                + " base 2");
+
+    general.with(PLAIN.withFeatures(Feature.DCP, Feature.LSE));
+    assertThat(refusal()).isEmpty();
+  }
+
+  /** Reasons against two ranks that share each sequence, with what was seen. */
+  private Iterable<String> refusal() {
+    AttentionRequest request =
+        new AttentionRequest(
+            TestHost.LAYER, HOPPER, Option.none(), Deployment.PLAIN.withDecodeContextParallel(2));
+    return new BackendValidator(BackendValidator.Scope.EXECUTION)
+        .validate(composite(FakePolicy.imagesToA(), CompositeLimits.NONE), request)
+        .fold(
+            reasons -> reasons.map(reason -> reason.text() + ": " + reason.seen()),
+            accepted -> Vector.empty());
+  }
+
+  @Test
+  void aCompositeMayKeepToTheReference() {
+    general.with(PLAIN.withFeatures(Feature.SINK, Feature.SLIDING_WINDOW));
+    fast.with(PLAIN.withFeatures(Feature.SINK, Feature.SLIDING_WINDOW));
+    var capabilities =
+        composite(FakePolicy.imagesToA(), CompositeLimits.NONE.asTheReference()).capabilities();
+
+    assertThat(capabilities.extensions()).isEqualTo(FeatureSet.NONE);
+    assertThat(capabilities.all().features()).containsExactly(Feature.SLIDING_WINDOW);
+  }
+
+  @Test
+  void aRuleOfThePairIsAskedOfTheFastChildAfterTheChildrensOwn() {
+    var composite =
+        composite(
+            FakePolicy.imagesToA(),
+            CompositeLimits.NONE.provided(
+                (child, asked) ->
+                    Option.when(
+                        asked.layer().headSize() == TestHost.HEAD_SIZE,
+                        () -> reason("another version of " + child.name() + " is needed"))));
+    AttentionRequest request = request(2, DType.FP32);
+
+    assertThat(composite.checkCombination(request).map(InvalidReason::text))
+        .contains("FAST: another version of FAST is needed");
+
+    general.withCombination(reason("no such head"));
+    assertThat(composite.checkCombination(request).map(InvalidReason::text))
+        .contains("GENERAL: no such head");
+  }
+
   @Test
   void eachChildIsAskedForTheVariantThatServesItsOwnRequest() {
     var composite = composite(FakePolicy.imagesToA(), CompositeLimits.NONE);
     AttentionRequest request =
         new AttentionRequest(
-            TestHost.LAYER,
-            HOPPER,
-            io.vavr.control.Option.some(16),
-            Deployment.PLAIN.withModelSeesImages(true));
+            TestHost.LAYER, HOPPER, Option.some(16), Deployment.PLAIN.withModelSeesImages(true));
     journal.requests.clear();
 
     composite.capabilities(request);

@@ -4,6 +4,7 @@ import bifocal.core.layer.AttentionLayerSpec;
 import bifocal.core.layer.AttentionMask;
 import bifocal.core.layer.AttentionType;
 import bifocal.core.layer.ImageMask;
+import bifocal.core.route.Child;
 import io.vavr.collection.Seq;
 import io.vavr.collection.Vector;
 import io.vavr.control.Option;
@@ -293,8 +294,26 @@ public final class BackendValidator {
         kernelsHere
             && request.deployment().decodeContextParallel() > 1
             && features.has(Feature.DCP);
-    return unless(
-        !needed || features.has(Feature.LSE),
+    return Option.when(
+        needed && !features.has(Feature.LSE), () -> withoutLogSumExp(backend, request, features));
+  }
+
+  /** Names the child that is to blame, where the backend is a composite. */
+  private static InvalidReason withoutLogSumExp(
+      AttentionBackend<?> backend, AttentionRequest request, FeatureSet features) {
+    if (backend instanceof Composed composed) {
+      for (Child child : Child.values()) {
+        AttentionRequest asked = composed.asked(child, request);
+        AttentionBackend<?> guilty = composed.child(child);
+        FeatureSet own = guilty.capabilities(asked).all();
+        if (!own.has(Feature.LSE)) {
+          InvalidReason reason = withoutLogSumExp(guilty, asked, own);
+          return new InvalidReason(
+              reason.code(), guilty.name() + ": " + reason.text(), reason.seen(), reason.wanted());
+        }
+      }
+    }
+    return new InvalidReason(
         ReasonCode.LSE,
         "log-sum-exp not returned, which decode context parallelism merges by",
         features.has(Feature.LSE_BASE_2) ? "base 2" : "none",

@@ -11,6 +11,14 @@ public interface Composed {
   /** The fast child. */
   AttentionBackend<?> childB();
 
+  /** One of the children. */
+  default AttentionBackend<?> child(Child child) {
+    return switch (child) {
+      case A -> childA();
+      case B -> childB();
+    };
+  }
+
   /** What decides between the children. */
   RoutingPolicy policy();
 
