@@ -14,19 +14,34 @@ import io.vavr.collection.Vector;
 
 /** All backends of the platform, and its composites. */
 public final class CudaBackends {
+  private static final String FLASH_ATTENTION =
+      "FLASH_ATTENTION_LIBRARY: FlashAttention's kernels behind a C interface";
+  private static final String TRITON_PACK = "TRITON_PACK: a pack of these kernels";
+  private static final String ALIAS =
+      "CONFIGURATION_NAME: chooses the decode kernel of MINIMAX_M3_SPARSE, runs nothing itself";
+  private static final String FLASHMLA = "FLASHMLA_LIBRARY: FlashMLA's kernels behind a C interface";
+
   private CudaBackends() {}
 
   /** Every backend that is not a composite. */
   public static Seq<AttentionBackend<?>> all() {
     return Vector.of(
-        DeclaredBackend.needing(
-            "FLASH_ATTENTION_LIBRARY: FlashAttention's kernels behind a C interface",
-            FlashAttention.DECLARATION),
+        DeclaredBackend.needing(FLASH_ATTENTION, FlashAttention.DECLARATION),
+        DeclaredBackend.needing(FLASH_ATTENTION, FlashAttentionDiffKv.DECLARATION),
         DeclaredBackend.needing(
             "FLASHINFER_LIBRARY: FlashInfer's kernels, called without Python",
             FlashInfer.DECLARATION),
+        DeclaredBackend.needing(TRITON_PACK, TritonAttention.DECLARATION),
+        DeclaredBackend.needing(TRITON_PACK, TritonAttentionDiffKv.DECLARATION),
+        DeclaredBackend.needing(TRITON_PACK, TurboQuant.DECLARATION),
+        DeclaredBackend.needing("B12X_PACKAGE: the b12x kernels for 12.x", B12x.DECLARATION),
+        DeclaredBackend.needing("HPC_LIBRARY: the HPC kernels for 9.0", HpcAttention.DECLARATION),
         DeclaredBackend.needing(
-            "TRITON_PACK: a pack of Triton kernels for this device", TritonAttention.DECLARATION));
+            "SPARSE_KERNELS: an indexer, and attention over chosen blocks", MiniMaxM3.SPARSE),
+        DeclaredBackend.needing(ALIAS, MiniMaxM3.CUTLASS_MSA),
+        DeclaredBackend.needing(ALIAS, MiniMaxM3.TRITON_MSA),
+        DeclaredBackend.needing(FLASHMLA, DeepSeekV41.MEGA_ATTN),
+        DeclaredBackend.needing(FLASHMLA, DeepSeekV41.FLASHMLA_SPARSE));
   }
 
   /** How the platform chooses. */

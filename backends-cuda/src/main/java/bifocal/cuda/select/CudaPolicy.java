@@ -3,6 +3,7 @@ package bifocal.cuda.select;
 import bifocal.core.backend.AttentionRequest;
 import bifocal.core.backend.BackendName;
 import bifocal.core.backend.KernelSettings.FlashAttentionVersion;
+import bifocal.core.cache.KvCacheDtype;
 import bifocal.core.device.DeviceProfile;
 import bifocal.core.device.Platform;
 import bifocal.core.error.BifocalException;
@@ -92,12 +93,30 @@ public final class CudaPolicy implements PlatformPolicy {
     AttentionRequest asked = request.asked();
     return switch (asked.layer()) {
       case AttentionLayerSpec.Dense dense -> dense(request, asked);
-      case AttentionLayerSpec.BlockSparse sparse ->
-          SelectionPlan.byModel(
-              asked, BLOCK_SPARSE, "block-sparse layers are wired to their own backend");
+      case AttentionLayerSpec.BlockSparse sparse -> blockSparse(asked, sparse);
       case AttentionLayerSpec.Mla mla -> latent.plan(request, asked);
       case AttentionLayerSpec.SparseMla sparse -> latent.plan(request, asked);
     };
+  }
+
+  /** The backend of block-sparse layers reads no cache of type {@code auto}. */
+  private static SelectionPlan blockSparse(
+      AttentionRequest asked, AttentionLayerSpec.BlockSparse sparse) {
+    AttentionLayerSpec.Dense dense = sparse.dense();
+    AttentionRequest resolved =
+        new AttentionRequest(
+            new AttentionLayerSpec.BlockSparse(
+                dense.withKvCacheDtype(
+                    dense.kvCacheDtype() == KvCacheDtype.AUTO
+                        ? KvCacheDtype.AUTO.resolve(dense.dtype())
+                        : dense.kvCacheDtype()),
+                sparse.sparseBlockSize(),
+                sparse.topkBlocks()),
+            asked.device(),
+            asked.blockSize(),
+            asked.deployment());
+    return SelectionPlan.byModel(
+        resolved, BLOCK_SPARSE, "block-sparse layers are wired to their own backend");
   }
 
   private static SelectionPlan dense(SelectionRequest request, AttentionRequest asked) {

@@ -35,6 +35,7 @@ final class FlashAttention {
   static final BackendName NAME = BackendName.of("FLASH_ATTN");
 
   private static final int PAGE_OF_HEAD_256 = 128;
+  private static final int PAGE_ON_XPU = 64;
 
   private static final FeatureSet EVERY_VERSION =
       Features.DECODER
@@ -139,6 +140,8 @@ final class FlashAttention {
             .noting(resolution.notes());
     if (FlashAttentionVersions.isHead256Kernel(request, resolution.version())) {
       variant = variant.preferringBlocksOf(PAGE_OF_HEAD_256);
+    } else if (request.device().platform() == Platform.XPU) {
+      variant = variant.preferringBlocksOf(PAGE_ON_XPU);
     }
     return refusal(request, resolution).map(variant::refusing).getOrElse(variant);
   }

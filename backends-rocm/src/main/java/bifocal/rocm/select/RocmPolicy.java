@@ -1,0 +1,130 @@
+package bifocal.rocm.select;
+
+import bifocal.core.backend.AttentionRequest;
+import bifocal.core.backend.BackendName;
+import bifocal.core.backend.KernelSettings.Aiter;
+import bifocal.core.device.DeviceProfile;
+import bifocal.core.device.Platform;
+import bifocal.core.error.BifocalException;
+import bifocal.core.error.ErrorCode;
+import bifocal.core.layer.AttentionLayerSpec;
+import bifocal.core.layer.AttentionType;
+import bifocal.core.select.DeviceDescription;
+import bifocal.core.select.KnownBackend;
+import bifocal.core.select.PlatformPolicy;
+import bifocal.core.select.PriorityList;
+import bifocal.core.select.SelectionPlan;
+import bifocal.core.select.SelectionRequest;
+import io.vavr.collection.Seq;
+import io.vavr.collection.Vector;
+import io.vavr.control.Option;
+
+/** How ROCm chooses: by what of AMD's kernels is installed, supported and switched on. */
+public final class RocmPolicy implements PlatformPolicy {
+  private static final String AITER = "aiter";
+  private static final int AITER_CDNA = 3;
+
+  private final LatentPolicy latent;
+
+  /** The policy of dense layers, and another for latent ones. */
+  public RocmPolicy(LatentPolicy latent) {
+    this.latent = latent;
+  }
+
+  /** How latent and sparse layers choose. */
+  @FunctionalInterface
+  public interface LatentPolicy {
+    /** Candidates of a latent or sparse layer. */
+    SelectionPlan plan(SelectionRequest request, AttentionRequest asked);
+  }
+
+  @Override
+  public Platform platform() {
+    return Platform.ROCM;
+  }
+
+  @Override
+  public Option<DeviceProfile> probe() {
+    return Option.none();
+  }
+
+  @Override
+  public DeviceProfile simulate(DeviceDescription description) {
+    return new DeviceProfile.Rocm(
+        description
+            .arch()
+            .getOrElseThrow(
+                () ->
+                    BifocalException.of(
+                            ErrorCode.INVALID_OPTION, "platform rocm", "no architecture", "one")
+                        .withRemedy("say --arch gfx942, for instance")),
+        description.packages(),
+        true);
+  }
+
+  @Override
+  public SelectionPlan plan(SelectionRequest request) {
+    AttentionRequest asked = request.asked();
+    return switch (asked.layer()) {
+      case AttentionLayerSpec.Dense dense -> SelectionPlan.byPriority(asked, dense(asked));
+      case AttentionLayerSpec.Mla mla -> latent.plan(request, asked);
+      case AttentionLayerSpec.SparseMla sparse -> latent.plan(request, asked);
+      case AttentionLayerSpec.BlockSparse sparse -> latent.plan(request, asked);
+    };
+  }
+
+  private static Seq<BackendName> dense(AttentionRequest asked) {
+    Aiter aiter = asked.deployment().kernels().aiter();
+    boolean installed = installed(asked.device());
+    boolean supported = installed && AmdArchitecture.of(asked.device()).cdna() >= AITER_CDNA;
+    Seq<BackendName> order = Vector.empty();
+    if (installed && !supported && aiter.on() && aiter.unified().getOrElse(false)) {
+      order = order.append(RocmRows.AITER_UNIFIED);
+    }
+    if (hasTwoPartCache(asked)) {
+      order = order.append(RocmRows.ROCM_ATTN);
+    }
+    if (installed && aiter.on() && aiter.flashAttention()) {
+      order = order.append(RocmRows.AITER_FLASH);
+    }
+    if (supported && aiter.unified().getOrElse(true)) {
+      order = order.append(RocmRows.AITER_UNIFIED);
+    }
+    return order
+        .append(KnownBackend.TRITON_ATTN.backend())
+        .append(KnownBackend.TURBOQUANT.backend());
+  }
+
+  /** Keys and values in two parts fit neither a transfer nor a cross-attention cache. */
+  private static boolean hasTwoPartCache(AttentionRequest asked) {
+    return !asked.deployment().kvConnector()
+        && asked.layer().type() != AttentionType.ENCODER_DECODER;
+  }
+
+  private static boolean installed(DeviceProfile device) {
+    return device.simulated()
+        ? !device.packages().contains("no-" + AITER)
+        : device.packages().contains(AITER);
+  }
+
+  @Override
+  public Seq<PriorityList> priorityLists() {
+    Seq<BackendName> triton =
+        Vector.of(KnownBackend.TRITON_ATTN.backend(), KnownBackend.TURBOQUANT.backend());
+    return Vector.of(
+        new PriorityList("standard", "ROCm", "without AITER", triton.prepend(RocmRows.ROCM_ATTN)),
+        new PriorityList(
+            "standard",
+            "ROCm",
+            "AITER installed, CDNA 3 or newer",
+            triton.prepend(RocmRows.AITER_UNIFIED).prepend(RocmRows.ROCM_ATTN)),
+        new PriorityList(
+            "standard",
+            "ROCm",
+            "AITER installed and on, CDNA 3 or newer",
+            triton
+                .prepend(RocmRows.AITER_UNIFIED)
+                .prepend(RocmRows.AITER_FLASH)
+                .prepend(RocmRows.ROCM_ATTN)));
+  }
+}
