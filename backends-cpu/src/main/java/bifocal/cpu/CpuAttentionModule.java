@@ -2,15 +2,19 @@ package bifocal.cpu;
 
 import static bifocal.composite.guice.AttentionBinder.backends;
 import static bifocal.composite.guice.AttentionBinder.composites;
+import static bifocal.composite.guice.AttentionBinder.platforms;
 
 import bifocal.composite.guice.PlatformModule;
 import bifocal.core.backend.BackendName;
 import bifocal.core.device.Platform;
+import bifocal.core.select.SelectionPlan;
 import bifocal.cpu.attention.CpuAttnBackend;
 import bifocal.cpu.attention.CpuRuntime;
 import bifocal.cpu.attention.FlexAttentionBackend;
+import bifocal.cpu.select.CpuPolicy;
 import bifocal.routing.MMPrefixAttentionRouting;
 import com.google.inject.AbstractModule;
+import io.vavr.collection.Vector;
 
 /** The backends of the host processor. */
 public final class CpuAttentionModule extends AbstractModule implements PlatformModule {
@@ -33,5 +37,9 @@ public final class CpuAttentionModule extends AbstractModule implements Platform
         .bind(FLEX_CPU_ATTN)
         .of(FlexAttentionBackend.NAME, CpuAttnBackend.NAME)
         .routedBy(MMPrefixAttentionRouting.class);
+    platforms(binder())
+        .addBinding()
+        .toInstance(
+            new CpuPolicy((request, asked) -> SelectionPlan.byPriority(asked, Vector.empty())));
   }
 }

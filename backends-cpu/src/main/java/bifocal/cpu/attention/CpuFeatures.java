@@ -7,6 +7,7 @@ import bifocal.core.backend.FeatureSet;
 import bifocal.core.backend.HeadSizes;
 import bifocal.core.cache.BlockSizes;
 import bifocal.core.cache.KvCacheDtype;
+import bifocal.core.cache.KvLayouts;
 import bifocal.core.device.Platform;
 import bifocal.core.layer.AttentionType;
 import bifocal.core.layer.ImageMask;
@@ -88,9 +89,11 @@ final class CpuFeatures {
               Feature.NON_CAUSAL,
               Feature.SLIDING_WINDOW,
               Feature.BATCH_INVARIANCE,
+              Feature.RSWA,
               Feature.KV_CONNECTOR,
               Feature.ADAPTIVE_VERIFICATION)
-          .withDevices(DeviceSupport.cuda());
+          .withKvLayouts(KvLayouts.NHD)
+          .withDevices(DeviceSupport.on(Platform.CUDA, Platform.ROCM));
 
   private static final FeatureSet FLEX_EXTENSIONS =
       KERNELS

@@ -5,15 +5,24 @@ import bifocal.core.backend.BackendName;
 import bifocal.core.backend.Capabilities;
 import bifocal.core.backend.InvalidReason;
 import bifocal.core.backend.ReasonCode;
+import bifocal.core.backend.ResolvedVariant;
+import bifocal.core.backend.ResolvesVariants;
 import bifocal.core.device.DeviceProfile;
+import bifocal.core.device.Platform;
+import bifocal.core.graph.GraphSupport;
 import bifocal.core.layer.AttentionMask;
+import bifocal.core.select.FeatureRow;
+import bifocal.core.select.FeatureTable;
+import bifocal.core.select.Tabulated;
+import io.vavr.collection.Seq;
+import io.vavr.collection.Vector;
 import io.vavr.control.Option;
 
 /**
  * {@code FLEX_ATTENTION}: every declared mask, as an interval of keys per query. The reference
  * knows it on GPUs; here it runs on the CPU.
  */
-public final class FlexAttentionBackend extends CpuBackend {
+public final class FlexAttentionBackend extends CpuBackend implements Tabulated, ResolvesVariants {
   /** Its name. */
   public static final BackendName NAME = BackendName.of("FLEX_ATTENTION");
 
@@ -72,5 +81,19 @@ public final class FlexAttentionBackend extends CpuBackend {
             "FLEX_ATTENTION has no " + platform + " kernels here",
             platform,
             "the CPU"));
+  }
+
+  @Override
+  public Seq<FeatureRow> rows() {
+    return Vector.of(
+        FeatureRow.of(FeatureTable.STANDARD, NAME, "", CpuFeatures.FLEX_ATTENTION.reference()));
+  }
+
+  @Override
+  public ResolvedVariant variant(AttentionRequest request) {
+    return ResolvedVariant.of(
+        "",
+        capabilities(request),
+        request.device().platform() == Platform.CPU ? GraphSupport.NEVER : GraphSupport.ALWAYS);
   }
 }

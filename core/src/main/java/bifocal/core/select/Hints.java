@@ -1,8 +1,8 @@
 package bifocal.core.select;
 
+import bifocal.core.backend.AttentionBackend;
 import bifocal.core.backend.InvalidReason;
 import io.vavr.collection.Seq;
-import io.vavr.control.Option;
 
 /** What would have to change for a candidate to be valid. */
 final class Hints {
@@ -10,22 +10,21 @@ final class Hints {
 
   private Hints() {}
 
-  static Option<String> of(Seq<InvalidReason> reasons) {
-    Seq<String> hints = reasons.map(Hints::hint).filter(hint -> !hint.isEmpty()).distinct();
-    return Option.when(hints.nonEmpty(), () -> hints.mkString("; "));
+  static Seq<String> of(AttentionBackend<?> backend, Seq<InvalidReason> reasons) {
+    return reasons.map(reason -> hint(backend, reason)).filter(hint -> !hint.isEmpty()).distinct();
   }
 
-  private static String hint(InvalidReason reason) {
+  private static String hint(AttentionBackend<?> backend, InvalidReason reason) {
     String wanted = reason.wanted();
     return switch (reason.code()) {
-      case DEVICE -> wanted.isEmpty() ? "" : "needs " + withoutCuda(wanted);
+      case DEVICE -> "needs " + devices(backend, wanted);
       case HEAD_SIZE -> "runs head sizes " + wanted;
       case DTYPE -> "runs " + wanted;
       case KV_CACHE_DTYPE -> "its KV cache is one of " + wanted;
       case BLOCK_SIZE -> "leave the block size open, or choose one of " + wanted;
       case MM_PREFIX ->
           wanted.equals("none")
-              ? "causal attention over images only"
+              ? "for models whose images are causal"
               : "image masks it runs: " + wanted;
       case ATTENTION_TYPE -> "runs " + wanted;
       case MLA, SPARSE -> "for other kinds of layers";
@@ -45,6 +44,12 @@ final class Hints {
       case HEAD_SIZE_V -> "for values as wide as keys";
       case KV_SCALES, KV_LAYOUT, LSE, COMBINATION, COMPOSITION, NOT_ON_THIS_HOST -> wanted;
     };
+  }
+
+  /** What the resolved variant wants; where that is nothing, all that some variant runs on. */
+  private static String devices(AttentionBackend<?> backend, String wanted) {
+    return withoutCuda(
+        wanted.equals("none") ? backend.capabilities().all().devices().toString() : wanted);
   }
 
   private static String withoutCuda(String devices) {

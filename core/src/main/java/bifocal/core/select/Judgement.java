@@ -80,17 +80,13 @@ record Judgement(
   }
 
   Candidate candidate(Option<Integer> priority) {
-    return new Candidate(
-        backend.name(),
-        priority,
-        valid(),
-        reasons,
-        valid() ? noteText() : Hints.of(reasons).orElse(this::noteText));
+    return new Candidate(backend.name(), priority, valid(), reasons, hint());
   }
 
-  private Option<String> noteText() {
-    Seq<String> notes = notes();
-    return Option.when(notes.nonEmpty(), () -> notes.mkString("; "));
+  /** What would have to change, and how the versions came about. */
+  private Option<String> hint() {
+    Seq<String> hints = Hints.of(backend, reasons).appendAll(notes());
+    return Option.when(hints.nonEmpty(), () -> hints.mkString("; "));
   }
 
   /** What is worth knowing about the versions that would run. */

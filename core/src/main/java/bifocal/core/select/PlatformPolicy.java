@@ -5,6 +5,7 @@ import bifocal.core.backend.InvalidReason;
 import bifocal.core.device.DeviceProfile;
 import bifocal.core.device.Platform;
 import io.vavr.collection.Seq;
+import io.vavr.collection.Vector;
 import io.vavr.control.Option;
 import io.vavr.control.Validation;
 
@@ -38,5 +39,13 @@ public interface PlatformPolicy {
   default Validation<Seq<InvalidReason>, Option<String>> latentPrefill(
       AttentionRequest asked, AttentionConfig config) {
     return Validation.valid(Option.none());
+  }
+
+  /**
+   * Rows of the reference's table of latent prefill: backend, description, dtypes, compute
+   * capability, notes.
+   */
+  default Seq<Seq<String>> latentPrefillRows() {
+    return Vector.empty();
   }
 }

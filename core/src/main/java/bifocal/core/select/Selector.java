@@ -86,6 +86,13 @@ public final class Selector {
     return new Selection(registry.snapshot(), request).run();
   }
 
+  /** Checks one backend, which need not be registered, as if the user had named it. */
+  public Validation<SelectionRefusal, SelectionReport> check(
+      AttentionBackend<?> backend, SelectionRequest request) {
+    Selection selection = new Selection(registry.snapshot(), request);
+    return selection.explicit(Judgement.of(selection.validator, backend, selection.plan.asked()));
+  }
+
   /**
    * As {@link #select}, for those who cannot go on without.
    *
@@ -144,7 +151,8 @@ public final class Selector {
       if (first.isEmpty()) {
         return refusal(
             ErrorCode.NO_VALID_BACKEND,
-            RefusalText.automatic(plan.asked(), candidates),
+            RefusalText.automatic(plan.asked(), candidates)
+                + plan.notes().map(note -> " " + note).mkString(),
             candidates);
       }
       return report(first.get(), plan.source(), candidates, warnings(judged, first.get()));
