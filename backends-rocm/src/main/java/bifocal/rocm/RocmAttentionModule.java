@@ -18,9 +18,7 @@ public final class RocmAttentionModule extends AbstractModule implements Platfor
     RocmBackends.all()
         .forEach(
             backend ->
-                AttentionBinder.backends(binder())
-                    .addBinding(backend.name())
-                    .toInstance(backend));
+                AttentionBinder.backends(binder()).addBinding(backend.name()).toInstance(backend));
     AttentionBinder.platforms(binder()).addBinding().toInstance(RocmBackends.policy());
   }
 }

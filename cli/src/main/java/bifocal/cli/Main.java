@@ -5,7 +5,10 @@ import bifocal.cli.command.CommandRunner;
 import bifocal.cli.command.Console;
 import bifocal.cli.replay.ReplayCommand;
 import bifocal.cli.route.RouteCommand;
+import bifocal.cli.select.ComposeCommand;
+import bifocal.cli.select.ExplainCommand;
 import bifocal.cli.select.SelectCommand;
+import bifocal.cli.select.TablesCommand;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 
@@ -34,6 +37,9 @@ public final class Main {
   private static CommandLine commands(Console console) {
     return new CommandLine(new Main())
         .addSubcommand(SelectCommand.over(console))
+        .addSubcommand(ExplainCommand.over(console))
+        .addSubcommand(new TablesCommand(console))
+        .addSubcommand(ComposeCommand.over(console))
         .addSubcommand(new RouteCommand(console))
         .addSubcommand(new AttendCommand(console))
         .addSubcommand(new ReplayCommand(console));

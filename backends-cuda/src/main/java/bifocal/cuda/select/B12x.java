@@ -43,8 +43,7 @@ final class B12x {
       new Capabilities(
           ROW.withBlockSizes(BlockSizes.exactly(64, PREFERRED_PAGE)),
           FeatureSet.NONE
-              .withKvCacheDtypes(
-                  KvCacheDtype.BFLOAT16, KvCacheDtype.FP8, KvCacheDtype.FP8_E4M3)
+              .withKvCacheDtypes(KvCacheDtype.BFLOAT16, KvCacheDtype.FP8, KvCacheDtype.FP8_E4M3)
               .withFeatures(Feature.KV_SCALES));
 
   static final BackendDeclaration DECLARATION =

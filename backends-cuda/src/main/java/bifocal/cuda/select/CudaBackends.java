@@ -19,7 +19,8 @@ public final class CudaBackends {
   private static final String TRITON_PACK = "TRITON_PACK: a pack of these kernels";
   private static final String ALIAS =
       "CONFIGURATION_NAME: chooses the decode kernel of MINIMAX_M3_SPARSE, runs nothing itself";
-  private static final String FLASHMLA = "FLASHMLA_LIBRARY: FlashMLA's kernels behind a C interface";
+  private static final String FLASHMLA =
+      "FLASHMLA_LIBRARY: FlashMLA's kernels behind a C interface";
 
   private CudaBackends() {}
 

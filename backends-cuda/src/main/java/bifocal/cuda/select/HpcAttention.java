@@ -35,8 +35,7 @@ final class HpcAttention {
           .withDevices(DeviceSupport.cuda());
 
   static final BackendDeclaration DECLARATION =
-      BackendDeclaration.of(
-              Features.standard(NAME, ROW), GraphSupport.UNIFORM_SINGLE_TOKEN_DECODE)
+      BackendDeclaration.of(Features.standard(NAME, ROW), GraphSupport.UNIFORM_SINGLE_TOKEN_DECODE)
           .choosing(HpcAttention::variant)
           .but(HpcAttention::runsOnHopper)
           .but(HpcAttention::groupsAreFourOrEight)

@@ -27,10 +27,7 @@ final class MiniMaxM3 {
       Features.DECODER
           .withDtypes(DType.BF16, DType.FP16)
           .withKvCacheDtypes(
-              KvCacheDtype.BFLOAT16,
-              KvCacheDtype.FP8,
-              KvCacheDtype.FP8_E4M3,
-              KvCacheDtype.FP8_E5M2)
+              KvCacheDtype.BFLOAT16, KvCacheDtype.FP8, KvCacheDtype.FP8_E4M3, KvCacheDtype.FP8_E5M2)
           .withBlockSizes(BlockSizes.exactly(128))
           .withHeadSizes(HeadSizes.exactly(128))
           .withFeatures(
@@ -42,8 +39,7 @@ final class MiniMaxM3 {
 
   private static final FeatureSet DEFAULTS =
       Features.DECODER
-          .withFeatures(
-              Feature.SPARSE, Feature.KV_CONNECTOR, Feature.ADAPTIVE_VERIFICATION)
+          .withFeatures(Feature.SPARSE, Feature.KV_CONNECTOR, Feature.ADAPTIVE_VERIFICATION)
           .withDevices(DeviceSupport.cuda());
 
   static final BackendDeclaration SPARSE =

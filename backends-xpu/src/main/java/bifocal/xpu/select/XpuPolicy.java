@@ -21,8 +21,7 @@ public final class XpuPolicy implements PlatformPolicy {
   private static final Seq<BackendName> FLASH = Vector.of(KnownBackend.FLASH_ATTN.backend());
   private static final Seq<BackendName> TRITON = Vector.of(KnownBackend.TRITON_ATTN.backend());
   private static final Seq<BackendName> TURBOQUANT = Vector.of(KnownBackend.TURBOQUANT.backend());
-  private static final Seq<BackendName> SPARSE =
-      Vector.of(KnownBackend.XPU_MLA_SPARSE.backend());
+  private static final Seq<BackendName> SPARSE = Vector.of(KnownBackend.XPU_MLA_SPARSE.backend());
   private static final Seq<BackendName> LATENT = Vector.of(KnownBackend.TRITON_MLA.backend());
 
   @Override

@@ -63,6 +63,11 @@ final class DeviceOptions {
         : probed(selector);
   }
 
+  /** Whether a device is described. */
+  boolean named() {
+    return simulated().isDefined();
+  }
+
   private Option<Platform> simulated() {
     Option<Platform> implied =
         !capability.isEmpty()

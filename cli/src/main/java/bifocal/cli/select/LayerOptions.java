@@ -202,12 +202,16 @@ final class LayerOptions {
     return shape().map(ModelTraits::of).getOrElse(ModelTraits.UNKNOWN);
   }
 
+  /** The layer, whatever the device. */
+  AttentionLayerSpec spec() {
+    return shape().map(this::layerOf).getOrElse(this::layer);
+  }
+
   /** The layer on a device, with what the engine asks. */
   AttentionRequest request(DeviceProfile device) {
     Option<ModelShape> shape = shape();
-    AttentionLayerSpec layer = shape.map(this::layerOf).getOrElse(this::layer);
     return new AttentionRequest(
-        layer,
+        spec(),
         device,
         Option.when(blockSize != 0, () -> positive("--block-size", blockSize)),
         deployment(mmPrefix || shape.exists(ModelShape::seesImages)));

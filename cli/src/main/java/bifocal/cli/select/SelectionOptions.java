@@ -30,6 +30,16 @@ final class SelectionOptions {
     return command;
   }
 
+  /** Whether a device is described. */
+  boolean namesDevice() {
+    return device.named();
+  }
+
+  /** The options of the layer. */
+  LayerOptions layer() {
+    return layer;
+  }
+
   /** What is asked for. */
   SelectionRequest request(Selector selector) {
     return new SelectionRequest(
