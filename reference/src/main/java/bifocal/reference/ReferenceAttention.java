@@ -158,6 +158,7 @@ public final class ReferenceAttention {
     private final float[][] key;
     private final float[][] value;
     private final double[] logit;
+    private final int[] visible;
 
     private Sequence(
         int request,
@@ -173,6 +174,7 @@ public final class ReferenceAttention {
       this.key = key;
       this.value = value;
       this.logit = new double[key.length];
+      this.visible = new int[key.length];
     }
 
     private ReferenceRow attend(HostTensor queries, int queryToken, int head) {
@@ -181,14 +183,16 @@ public final class ReferenceAttention {
         query[d] = queries.at(queryToken, head, d);
       }
       int position = queryToken + rowToPosition;
+      int count = 0;
       double largest = sinks.length > 0 ? sinks[head] : Double.NEGATIVE_INFINITY;
       for (int k = 0; k < key.length; k++) {
         if (mask.sees(position, k)) {
           logit[k] = logit(query, k, position, head);
           largest = Math.max(largest, logit[k]);
+          visible[count++] = k;
         }
       }
-      return softmax(new QueryHead(queryToken, head), position, largest);
+      return softmax(new QueryHead(queryToken, head), count, largest);
     }
 
     private double logit(double[] query, int k, int position, int head) {
@@ -200,19 +204,18 @@ public final class ReferenceAttention {
       return slopes.length > 0 ? x + slopes[head] * ((double) k - position) : x;
     }
 
-    private ReferenceRow softmax(QueryHead at, int position, double largest) {
+    private ReferenceRow softmax(QueryHead at, int count, double largest) {
       double[] out = new double[layer.headSizeV()];
       if (largest == Double.NEGATIVE_INFINITY) {
         return new ReferenceRow(at, out, Double.NEGATIVE_INFINITY);
       }
       double sum = sinks.length > 0 ? Math.exp(sinks[at.head()] - largest) : 0;
-      for (int k = 0; k < key.length; k++) {
-        if (mask.sees(position, k)) {
-          double weight = Math.exp(logit[k] - largest);
-          sum += weight;
-          for (int d = 0; d < out.length; d++) {
-            out[d] += weight * value[k][d];
-          }
+      for (int i = 0; i < count; i++) {
+        float[] row = value[visible[i]];
+        double weight = Math.exp(logit[visible[i]] - largest);
+        sum += weight;
+        for (int d = 0; d < out.length; d++) {
+          out[d] += weight * row[d];
         }
       }
       for (int d = 0; d < out.length; d++) {

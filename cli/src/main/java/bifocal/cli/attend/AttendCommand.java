@@ -53,12 +53,14 @@ import picocli.CommandLine.Option;
     description = "Runs attention over a file's own queries, keys and values.",
     footer = {
       "",
-      "The input is a safetensors file with q [T,Hq,Dk], k [S,Hkv,Dk] and v [S,Hkv,Dv] in fp32,",
-      "fp16 or bf16, the requests back to back; query_lens and seq_lens, int32 [B]; and, as",
-      "needed, images, int32 [N,3] (request, first, last), sinks and alibi_slopes, fp32 [Hq].",
-      "Its __metadata__ may hold the texts scale, causal, sliding_window, mask, softcap,",
-      "kv_cache_dtype, k_scale, v_scale and block_size; what is left out is off or the default.",
-      "The output holds out, fp32 [T,Hq,Dv], and with --lse also lse, fp32 [T,Hq]."
+      "The input is a safetensors file, the requests back to back:",
+      "  q [T,Hq,Dk], k [S,Hkv,Dk], v [S,Hkv,Dv]   fp32, fp16 or bf16",
+      "  query_lens [B], seq_lens [B]              int32, their sums T and S",
+      "  images [N,3]                              int32: request, first, last",
+      "  sinks [Hq], alibi_slopes [Hq]             fp32",
+      "Texts in its __metadata__, each off or a default when left out: scale,",
+      "causal, sliding_window, mask, softcap, kv_cache_dtype, k_scale, v_scale,",
+      "block_size. The output holds out [T,Hq,Dv] and with --lse lse [T,Hq], fp32."
     })
 public final class AttendCommand implements Callable<Integer>, NamesRequests {
   private final Console console;
@@ -90,10 +92,7 @@ public final class AttendCommand implements Callable<Integer>, NamesRequests {
       description = "What routes between the two of a pair (default ${DEFAULT-VALUE}).")
   private String policy = PolicyName.MM_PREFIX.label();
 
-  @Option(
-      names = "--platform",
-      paramLabel = "NAME",
-      description = "Where to run (default ${DEFAULT-VALUE}).")
+  @Option(names = "--platform", paramLabel = "NAME", description = "Where to run (default cpu).")
   private Platform platform = Platform.CPU;
 
   @Option(

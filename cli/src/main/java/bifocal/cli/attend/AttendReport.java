@@ -110,7 +110,7 @@ record AttendReport(
         + route.map(RouteReport::text).getOrElse("route none: the backend does not route\n")
         + String.format(
             Locale.ROOT,
-            "time %.3f ms (write KV %.3f ms, build %.3f ms)%n",
+            "time %.3f ms, first run, nothing warmed up (write KV %.3f ms, build %.3f ms)%n",
             milliseconds.forward(),
             milliseconds.writeKv(),
             milliseconds.build())

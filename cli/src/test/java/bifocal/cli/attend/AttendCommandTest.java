@@ -205,7 +205,7 @@ class AttendCommandTest {
         .contains("backend FLEX_CPU_ATTN on cpu")
         .contains("route B, graph eager")
         .contains("NO_IMAGE_QUERY")
-        .containsPattern("time [0-9.]+ ms");
+        .containsPattern("time [0-9.]+ ms, first run");
   }
 
   @ParameterizedTest
