@@ -24,19 +24,20 @@ static float largest_magnitude(const float *x, int n) {
 
 // One token of one head as the cache's elements, in head order.
 static void convert_row(int type, float *x, int n, float scale, void *to, float *token_scale) {
+    float divisor = scale;
+    if (has_token_scales(type)) {
+        const float largest = largest_magnitude(x, n);
+        divisor = largest > 0 ? largest / (type == I8 ? 127.0f : 448.0f) : 1;
+        *token_scale = divisor;
+    }
+    if (divisor != 1) {
+        for (int i = 0; i < n; i++) {
+            x[i] = x[i] / divisor;
+        }
+    }
     if (type == F32 || type == F16 || type == BF16) {
         from_floats(type, x, n, 1, to);
         return;
-    }
-    float inverse = 1 / scale;
-    if (has_token_scales(type)) {
-        const float top = type == I8 ? 127.0f : 448.0f;
-        const float largest = largest_magnitude(x, n);
-        *token_scale = largest > 0 ? largest / top : 1;
-        inverse = largest > 0 ? top / largest : 1;
-    }
-    for (int i = 0; i < n; i++) {
-        x[i] = has_token_scales(type) ? x[i] * inverse : x[i] / scale;
     }
     switch (type) {
     case E4M3:
