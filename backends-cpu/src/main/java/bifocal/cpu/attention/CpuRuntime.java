@@ -1,7 +1,6 @@
 package bifocal.cpu.attention;
 
 import bifocal.cpu.kernel.CpuKernels;
-import bifocal.cpu.kernel.KernelChoice;
 import bifocal.cpu.thread.CpuThreads;
 
 /**

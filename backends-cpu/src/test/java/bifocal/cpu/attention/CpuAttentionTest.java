@@ -15,10 +15,10 @@ import bifocal.core.tensor.NarrowFloats;
 import bifocal.cpu.attention.Scene.Request;
 import bifocal.cpu.attention.Scene.Result;
 import bifocal.cpu.kernel.CpuKernels;
-import bifocal.cpu.kernel.KernelChoice;
 import bifocal.cpu.thread.CpuThreads;
 import bifocal.reference.Tolerance;
 import io.vavr.control.Option;
+import io.vavr.control.Try;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
@@ -35,7 +35,9 @@ final class CpuAttentionTest {
       AttentionLayerSpec.Dense.decoder(8, 2, 64, DType.FP32, AttentionMask.CAUSAL);
 
   static Stream<CpuKernels> kernels() {
-    return Stream.of(KernelChoice.scalar(), KernelChoice.vector());
+    return Stream.concat(
+        Stream.of(KernelChoice.scalar(), KernelChoice.vector()),
+        Try.of(KernelChoice::nativeKernels).toJavaStream());
   }
 
   private static AttentionBackend<CpuAttentionMetadata> cpu(CpuKernels kernels) {

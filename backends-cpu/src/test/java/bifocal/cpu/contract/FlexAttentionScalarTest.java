@@ -4,7 +4,7 @@ import bifocal.conformance.AttentionBackendContract;
 import bifocal.core.backend.AttentionBackend;
 import bifocal.cpu.attention.CpuRuntime;
 import bifocal.cpu.attention.FlexAttentionBackend;
-import bifocal.cpu.kernel.KernelChoice;
+import bifocal.cpu.attention.KernelChoice;
 import bifocal.cpu.thread.CpuThreads;
 
 final class FlexAttentionScalarTest extends AttentionBackendContract {

@@ -1,7 +1,12 @@
-package bifocal.cpu.kernel;
+package bifocal.cpu.attention;
 
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
+import bifocal.cpu.ffi.NativeKernels;
+import bifocal.cpu.kernel.CpuKernels;
+import bifocal.cpu.kernel.JavaKernels;
+import bifocal.cpu.kernel.ScalarTileMath;
+import bifocal.cpu.kernel.TileMath;
 import io.vavr.control.Option;
 import java.util.Locale;
 import org.slf4j.Logger;
@@ -14,7 +19,7 @@ import org.slf4j.LoggerFactory;
  * @param why one line for reports
  */
 public record KernelChoice(CpuKernels kernels, String why) {
-  /** System property that names the kernels: {@code vector} or {@code scalar}. */
+  /** System property that names the kernels: {@code native}, {@code vector} or {@code scalar}. */
   public static final String PROPERTY = "bifocal.cpu.kernels";
 
   private static final Logger LOG = LoggerFactory.getLogger(KernelChoice.class);
@@ -41,21 +46,42 @@ public record KernelChoice(CpuKernels kernels, String why) {
 
   private static KernelChoice namedChoice(String name) {
     return switch (name.strip().toLowerCase(Locale.ROOT)) {
+      case "native" -> new KernelChoice(nativeKernels(), "set by -D" + PROPERTY);
       case "vector" -> new KernelChoice(vector(), "set by -D" + PROPERTY);
       case "scalar" -> new KernelChoice(scalar(), "set by -D" + PROPERTY);
       default ->
-          throw BifocalException.of(ErrorCode.INVALID_OPTION, PROPERTY, name, "vector or scalar");
+          throw BifocalException.of(
+              ErrorCode.INVALID_OPTION, PROPERTY, name, "native, vector or scalar");
     };
   }
 
   private static KernelChoice fastest() {
     try {
-      CpuKernels kernels = vector();
-      return new KernelChoice(kernels, "Java Vector API");
+      return new KernelChoice(nativeKernels(), "C kernels");
     } catch (BifocalException missing) {
-      LOG.warn("The CPU backends run on scalar Java: {}", missing.getMessage());
-      return new KernelChoice(scalar(), missing.getMessage());
+      return fastestJava(missing.getMessage());
     }
+  }
+
+  private static KernelChoice fastestJava(String noNative) {
+    try {
+      CpuKernels kernels = vector();
+      LOG.warn("The CPU backends run on the Vector API, not on C kernels: {}", noNative);
+      return new KernelChoice(kernels, noNative);
+    } catch (BifocalException missing) {
+      String why = noNative + "; " + missing.getMessage();
+      LOG.warn("The CPU backends run on scalar Java, which is slow: {}", why);
+      return new KernelChoice(scalar(), why);
+    }
+  }
+
+  /**
+   * Kernels in C.
+   *
+   * @throws BifocalException {@code NATIVE_MISSING} that says why there are none
+   */
+  public static CpuKernels nativeKernels() {
+    return NativeKernels.load();
   }
 
   /** Kernels in plain Java. */
