@@ -1,6 +1,5 @@
 package bifocal.cli.attend;
 
-import bifocal.cli.safetensors.Safetensors;
 import bifocal.core.batch.ImageRanges;
 import bifocal.core.cache.KvScales;
 import bifocal.core.device.Device;
@@ -10,6 +9,7 @@ import bifocal.core.error.NearestName;
 import bifocal.core.layer.AttentionLayerSpec.Dense;
 import bifocal.core.layer.AttentionType;
 import bifocal.core.layer.LayerParameters;
+import bifocal.core.safetensors.Safetensors;
 import bifocal.core.tensor.DType;
 import bifocal.core.tensor.TensorView;
 import bifocal.reference.HostTensor;

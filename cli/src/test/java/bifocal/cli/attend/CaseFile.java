@@ -1,6 +1,6 @@
 package bifocal.cli.attend;
 
-import bifocal.cli.safetensors.Safetensors;
+import bifocal.core.safetensors.Safetensors;
 import bifocal.core.tensor.DType;
 import bifocal.core.tensor.TensorView;
 import bifocal.reference.HostTensor;

@@ -1,5 +1,5 @@
 /** Reads and writes safetensors files, strictly. */
 @NullMarked
-package bifocal.cli.safetensors;
+package bifocal.core.safetensors;
 
 import org.jspecify.annotations.NullMarked;

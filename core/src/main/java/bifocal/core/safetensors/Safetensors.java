@@ -1,4 +1,4 @@
-package bifocal.cli.safetensors;
+package bifocal.core.safetensors;
 
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;

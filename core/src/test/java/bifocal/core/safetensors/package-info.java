@@ -1,5 +1,5 @@
 /** Tests of reading and writing safetensors files. */
 @NullMarked
-package bifocal.cli.safetensors;
+package bifocal.core.safetensors;
 
 import org.jspecify.annotations.NullMarked;

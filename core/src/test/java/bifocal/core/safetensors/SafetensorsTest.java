@@ -1,4 +1,4 @@
-package bifocal.cli.safetensors;
+package bifocal.core.safetensors;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
