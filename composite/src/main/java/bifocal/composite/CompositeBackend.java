@@ -12,6 +12,7 @@ import bifocal.core.backend.Composed;
 import bifocal.core.backend.Execution;
 import bifocal.core.backend.InvalidReason;
 import bifocal.core.backend.ReasonCode;
+import bifocal.core.backend.StatedGraphSupport;
 import bifocal.core.batch.CommonAttentionMetadata;
 import bifocal.core.cache.KvCacheSpec;
 import bifocal.core.graph.GraphSupport;
@@ -148,8 +149,8 @@ public final class CompositeBackend<MA extends AttentionMetadata, MB extends Att
   /** Which of a group's batches one child can run inside a captured graph. */
   public GraphSupport graphSupport(LayerGroup group, Child child) {
     return switch (child) {
-      case A -> a.backend().graphSupport(a.view(group));
-      case B -> b.backend().graphSupport(b.view(group));
+      case A -> StatedGraphSupport.of(a.backend(), a.view(group));
+      case B -> StatedGraphSupport.of(b.backend(), b.view(group));
     };
   }
 

@@ -137,6 +137,11 @@ public final class KvBlocks {
     return extended;
   }
 
+  /** Returns when no lease is being made: what began before the pool was closed has ended. */
+  synchronized void awaitQuiet() {
+    // Entering is all there is to do.
+  }
+
   void requireOpen() {
     if (closed.get()) {
       throw BifocalException.of(ErrorCode.CLOSED, "the KV cache pool was closed");

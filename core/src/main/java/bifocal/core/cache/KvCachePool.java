@@ -190,6 +190,7 @@ public final class KvCachePool implements AutoCloseable {
     if (released) {
       return;
     }
+    groups.values().forEach(KvBlocks::awaitQuiet);
     try {
       release.run();
       released = true;

@@ -2,6 +2,8 @@ package bifocal.core.engine;
 
 import bifocal.core.backend.AttentionBackend;
 import bifocal.core.backend.BatchLimits;
+import bifocal.core.backend.StatedGraphSupport;
+import bifocal.core.cache.KvCachePool;
 import bifocal.core.cache.KvCacheSpec;
 import bifocal.core.graph.GraphSupport;
 import bifocal.core.layer.LayerGroup;
@@ -19,6 +21,15 @@ import java.util.function.Function;
  */
 public record GroupPlan(LayerGroup group, AttentionBackend<?> backend, KvCacheSpec cache) {
 
+  /**
+   * What a pool holds for the group.
+   *
+   * @param numBlocks blocks of the contract's size, the null block included
+   */
+  public KvCachePool.Group blocks(int numBlocks) {
+    return new KvCachePool.Group(group.name(), group.layers(), cache, numBlocks);
+  }
+
   /** Opens the group; its regions are found in the workspace of the engine's plan. */
   public GroupRuntime<?> open(Function<String, LayerParameters> parameters) {
     return GroupRuntime.open(backend, group, cache, regionPrefix(), parameters);
@@ -31,7 +42,7 @@ public record GroupPlan(LayerGroup group, AttentionBackend<?> backend, KvCacheSp
 
   /** Which of the group's batches may run inside a captured graph. */
   GraphSupport graphSupport() {
-    return backend.graphSupport(group);
+    return StatedGraphSupport.of(backend, group);
   }
 
   /** The workspace that serves each of these largest batches. */

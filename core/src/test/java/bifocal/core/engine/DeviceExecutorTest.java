@@ -10,6 +10,7 @@ import bifocal.core.backend.LaunchContext;
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -135,6 +136,37 @@ class DeviceExecutorTest {
     device.close();
     assertThat(released).containsExactly(owner);
     assertRefused(ErrorCode.CLOSED, () -> device.run(launch -> 1));
+  }
+
+  @Test
+  void closingWaitsForTheStepThatRuns() throws InterruptedException {
+    CountDownLatch running = new CountDownLatch(1);
+    CountDownLatch mayEnd = new CountDownLatch(1);
+    List<String> order = Collections.synchronizedList(new ArrayList<>());
+    Thread host =
+        Thread.ofPlatform()
+            .start(
+                () ->
+                    device.run(
+                        launch -> {
+                          running.countDown();
+                          await(mayEnd);
+                          return order.add("step");
+                        }));
+    running.await();
+    Thread closer =
+        Thread.ofPlatform()
+            .start(
+                () -> {
+                  device.close();
+                  order.add("closed");
+                });
+    closer.join(50);
+    assertThat(order).isEmpty();
+    mayEnd.countDown();
+    closer.join();
+    host.join();
+    assertThat(order).containsExactly("step", "closed");
   }
 
   @Test

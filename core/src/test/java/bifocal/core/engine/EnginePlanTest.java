@@ -10,6 +10,7 @@ import bifocal.core.backend.HostLaunchContext;
 import bifocal.core.backend.StepContext;
 import bifocal.core.batch.Batches;
 import bifocal.core.cache.KvCacheDtype;
+import bifocal.core.cache.KvCachePool;
 import bifocal.core.cache.KvCacheSpec;
 import bifocal.core.cache.KvLayouts;
 import bifocal.core.cache.KvScales;
@@ -135,6 +136,15 @@ class EnginePlanTest {
           Batches.of(new int[] {1}, new int[] {1}).build());
     }
     assertThat(found).containsExactly(700L);
+  }
+
+  @Test
+  void aPoolOfThePlansGroupsHasACacheForEachLayer() {
+    GroupPlan group = plan("full", new RecordingBackend("A"));
+    try (KvCachePool pool = KvCachePool.allocate(Vector.of(group.blocks(3)))) {
+      assertThat(pool.group("full").view("full").spec()).isEqualTo(CACHE);
+      assertThat(pool.group("full").numBlocks()).isEqualTo(3);
+    }
   }
 
   @Test
