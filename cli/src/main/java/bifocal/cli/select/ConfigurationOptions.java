@@ -4,8 +4,10 @@ import bifocal.core.select.AttentionConfig;
 import bifocal.core.select.AttentionConfigReader;
 import bifocal.core.select.ConfigKey;
 import bifocal.core.select.ConfigKeys;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.function.BiFunction;
+import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Model.IGetter;
@@ -25,7 +27,7 @@ final class ConfigurationOptions {
         }
       };
 
-  private AttentionConfigReader reader = AttentionConfigReader.start();
+  private final List<UnaryOperator<AttentionConfigReader>> said = new ArrayList<>();
 
   /** Adds the options to a command. */
   void addTo(CommandSpec command) {
@@ -42,6 +44,10 @@ final class ConfigurationOptions {
 
   /** What was given. */
   AttentionConfig config() {
+    AttentionConfigReader reader = AttentionConfigReader.start();
+    for (UnaryOperator<AttentionConfigReader> saying : said) {
+      reader = saying.apply(reader);
+    }
     return reader.config();
   }
 
@@ -79,7 +85,8 @@ final class ConfigurationOptions {
     public <T> T set(T value) {
       if (value instanceof List<?> values) {
         for (; read < values.size(); read++) {
-          reader = say.apply(reader, String.valueOf(values.get(read)));
+          String given = String.valueOf(values.get(read));
+          said.add(reader -> say.apply(reader, given));
         }
       }
       return value;

@@ -4,6 +4,7 @@ import bifocal.composite.CompositeBackends;
 import bifocal.core.backend.AttentionBackend;
 import bifocal.core.backend.BackendName;
 import bifocal.core.backend.BackendRegistry;
+import bifocal.core.observe.JfrObserver;
 import bifocal.core.select.PlatformPolicy;
 import bifocal.core.select.Selector;
 import bifocal.routing.MMPrefixAttentionRouting;
@@ -52,6 +53,7 @@ public final class AttentionModule extends AbstractModule {
     return new Selector(
         registry,
         platforms,
-        (prefill, decode) -> CompositeBackends.createCompositeBackend(prefill, decode, routing));
+        (prefill, decode) -> CompositeBackends.createCompositeBackend(prefill, decode, routing),
+        new JfrObserver());
   }
 }

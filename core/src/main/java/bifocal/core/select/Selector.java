@@ -1,6 +1,7 @@
 package bifocal.core.select;
 
 import bifocal.core.backend.AttentionBackend;
+import bifocal.core.backend.AttentionObserver;
 import bifocal.core.backend.BackendName;
 import bifocal.core.backend.BackendRegistry;
 import bifocal.core.backend.BackendValidator;
@@ -31,6 +32,13 @@ public final class Selector {
   private final BackendRegistry registry;
   private final Map<Platform, PlatformPolicy> platforms;
   private final PhasePairing pairing;
+  private final AttentionObserver observer;
+
+  /** A selector that nobody observes. */
+  public Selector(
+      BackendRegistry registry, Iterable<PlatformPolicy> platforms, PhasePairing pairing) {
+    this(registry, platforms, pairing, AttentionObserver.NONE);
+  }
 
   /**
    * A selector.
@@ -38,12 +46,17 @@ public final class Selector {
    * @param registry backends; each selection sees one moment of it
    * @param platforms at most one policy for each platform
    * @param pairing makes one backend of one for prefills and one for decodes
+   * @param observer sees what is selected
    */
   public Selector(
-      BackendRegistry registry, Iterable<PlatformPolicy> platforms, PhasePairing pairing) {
+      BackendRegistry registry,
+      Iterable<PlatformPolicy> platforms,
+      PhasePairing pairing,
+      AttentionObserver observer) {
     this.registry = registry;
     this.platforms = TreeMap.ofEntries(Vector.ofAll(platforms).map(p -> Tuple.of(p.platform(), p)));
     this.pairing = pairing;
+    this.observer = observer;
   }
 
   /** The policies, in the order of the platforms. */
@@ -83,7 +96,13 @@ public final class Selector {
    *     that is not installed
    */
   public Validation<SelectionRefusal, SelectionReport> select(SelectionRequest request) {
-    return new Selection(registry.snapshot(), request).run();
+    Selection selection = new Selection(registry.snapshot(), request);
+    Validation<SelectionRefusal, SelectionReport> outcome = selection.run();
+    if (observer.enabled() && outcome.isValid()) {
+      SelectionReport report = outcome.get();
+      observer.selected(selection.plan.asked(), report.backend(), report.source().label());
+    }
+    return outcome;
   }
 
   /** Checks one backend, which need not be registered, as if the user had named it. */

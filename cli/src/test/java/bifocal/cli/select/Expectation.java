@@ -1,0 +1,100 @@
+package bifocal.cli.select;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import bifocal.core.error.BifocalException;
+import bifocal.core.select.Candidate;
+import bifocal.core.select.SelectionRefusal;
+import bifocal.core.select.SelectionReport;
+import io.vavr.collection.Seq;
+import io.vavr.collection.Vector;
+import io.vavr.control.Option;
+import io.vavr.control.Validation;
+
+/**
+ * What a row of a table of selections expects, parts separated by semicolons: {@code NAME} is
+ * chosen, {@code !text} is refused with that text, {@code NAME: reason} is a candidate with that
+ * reason, {@code NAME ok} a valid candidate, {@code NAME absent} none at all, and {@code fa},
+ * {@code fi}, {@code block}, {@code layout}, {@code source}, {@code extension} and {@code note}
+ * with an equals sign tell parts of the report.
+ */
+final class Expectation {
+  private final String arguments;
+  private final Validation<SelectionRefusal, SelectionReport> outcome;
+
+  private Expectation(String arguments) {
+    this.arguments = arguments;
+    this.outcome = outcome(arguments);
+  }
+
+  static void check(String arguments, String expected) {
+    Expectation expectation = new Expectation(arguments);
+    Vector.of(expected.split(";")).map(String::strip).forEach(expectation::part);
+  }
+
+  private static Validation<SelectionRefusal, SelectionReport> outcome(String arguments) {
+    try {
+      return Asking.select(arguments);
+    } catch (BifocalException refusal) {
+      return Validation.invalid(
+          new SelectionRefusal(refusal.code(), refusal.getMessage(), Vector.empty()));
+    }
+  }
+
+  private void part(String part) {
+    if (part.startsWith("!")) {
+      assertThat(outcome.isInvalid()).as("%s is refused", arguments).isTrue();
+      assertThat(outcome.getError().message()).contains(part.substring(1).strip());
+    } else if (part.endsWith(" ok")) {
+      assertThat(candidate(part.substring(0, part.length() - 3)).valid()).as(part).isTrue();
+    } else if (part.endsWith(" absent")) {
+      assertThat(named(part.substring(0, part.length() - 7))).as(part).isEmpty();
+    } else if (part.contains(": ")) {
+      String name = part.substring(0, part.indexOf(": "));
+      assertThat(candidate(name).reasons().map(reason -> reason.text()))
+          .as(part)
+          .contains(part.substring(part.indexOf(": ") + 2));
+    } else if (part.contains("=")) {
+      property(part.substring(0, part.indexOf('=')), part.substring(part.indexOf('=') + 1));
+    } else {
+      assertThat(report().backend().value()).as(arguments).isEqualTo(part);
+    }
+  }
+
+  private void property(String name, String value) {
+    switch (name) {
+      case "fa" -> assertThat(report().flashAttentionVersion()).contains(Integer.valueOf(value));
+      case "fi" -> assertThat(report().flashInferKernel()).contains(value);
+      case "block" -> assertThat(report().blockSize()).contains(Integer.valueOf(value));
+      case "layout" -> assertThat(report().contract().map(c -> c.layout().name())).contains(value);
+      case "kernels" ->
+          assertThat(report().kernelBlockSizes().toString()).isEqualTo(value.replace('|', ','));
+      case "graphs" -> assertThat(report().graphSupport().name()).isEqualTo(value);
+      case "source" -> assertThat(report().source().label()).isEqualTo(value);
+      case "extension" -> assertThat(report().extension()).isEqualTo(Boolean.parseBoolean(value));
+      case "note" -> assertThat(report().notes().mkString("\n")).contains(value);
+      case "hint" ->
+          assertThat(Asking.candidates(outcome).flatMap(Candidate::hint).mkString("\n"))
+              .contains(value);
+      default -> throw new AssertionError("no such part: " + name);
+    }
+  }
+
+  private SelectionReport report() {
+    assertThat(outcome.isValid())
+        .as(
+            "%s is served, not: %s",
+            arguments, outcome.isInvalid() ? outcome.getError().message() : "")
+        .isTrue();
+    return outcome.get();
+  }
+
+  private Candidate candidate(String name) {
+    return named(name).getOrElseThrow(() -> new AssertionError("no candidate " + name));
+  }
+
+  private Option<Candidate> named(String name) {
+    Seq<Candidate> candidates = Asking.candidates(outcome);
+    return candidates.find(c -> c.backend().value().equals(name));
+  }
+}

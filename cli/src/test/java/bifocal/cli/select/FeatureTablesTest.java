@@ -1,0 +1,78 @@
+package bifocal.cli.select;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import bifocal.cli.Main;
+import bifocal.cli.command.CommandRun;
+import io.vavr.collection.Seq;
+import io.vavr.collection.Vector;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.util.Objects;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** The tables, cell by cell beside the reference's. */
+class FeatureTablesTest {
+
+  private static Seq<String> reference() {
+    try (InputStream file =
+        Objects.requireNonNull(
+            FeatureTablesTest.class.getResourceAsStream("backend-features.tsv"))) {
+      return Vector.of(new String(file.readAllBytes(), StandardCharsets.UTF_8).split("\n"));
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  private static Seq<String> printed(String... arguments) {
+    CommandRun run = CommandRun.of("", console -> Main.run(console, arguments));
+    assertThat(run.status()).as(run.err()).isZero();
+    return Vector.of(run.out().split("\n"));
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"standard", "minimax_m3"})
+  void everyCellIsTheReferences(String table) {
+    Asking.requireAllInstalled();
+
+    assertThat(printed("tables", "--format", "tsv", "--table", table))
+        .containsExactlyElementsOf(
+            reference()
+                .filter(line -> line.startsWith("table\t") || line.startsWith(table + "\t")));
+  }
+
+  @Test
+  void noRowIsPrintedThatTheReferenceLacks() {
+    assertThat(reference().asJava())
+        .containsAll(printed("tables"))
+        .startsWith(printed("tables").head());
+  }
+
+  @Test
+  void theExecutionTableNamesEveryBackendOnceForEachRow() {
+    Asking.requireAllInstalled();
+    Seq<Seq<String>> rows =
+        printed("tables", "--table", "execution").tail().map(row -> Vector.of(row.split("\t", -1)));
+
+    assertThat(rows.map(row -> row.get(1)).distinct())
+        .containsExactlyInAnyOrderElementsOf(
+            Asking.SELECTOR.registry().snapshot().names().map(name -> name.value()));
+    assertThat(rows.map(row -> row.get(3)).distinct())
+        .isSubsetOf("native", "native with pack", "reference only", "not here");
+    assertThat(rows.filter(row -> !row.get(3).equals("native")).map(row -> row.get(4)))
+        .allMatch(reason -> reason.matches("[A-Z0-9_]+: .+"));
+  }
+
+  @Test
+  void anUnknownTableNamesTheNearest() {
+    CommandRun run =
+        CommandRun.of("", console -> Main.run(console, "tables", "--table", "standart"));
+
+    assertThat(run.status()).isEqualTo(2);
+    assertThat(run.err()).contains("'standard'");
+  }
+}
