@@ -196,10 +196,16 @@ class LifecycleTest {
     try (var executor = Executors.newSingleThreadExecutor();
         Workspace.Step step = host.openStep()) {
       var metadata = host.build(step, text);
+      var q = TestHost.queries(text);
+      var output = TestHost.Result.poisoned(text).output();
       journal.events.clear();
 
       for (Runnable call :
-          new Runnable[] {() -> host.build(step, text), () -> host.forward(metadata, text)}) {
+          new Runnable[] {
+            () -> host.build(step, text),
+            () -> host.impl.writeKv(host.launch, TestHost.keys(text), host.cache, text.slots()),
+            () -> host.impl.forward(host.launch, q, host.cache, metadata, output)
+          }) {
         var refused = executor.submit(call);
         assertThatThrownBy(refused::get)
             .isInstanceOf(ExecutionException.class)

@@ -23,6 +23,8 @@ import java.util.function.IntFunction;
 import org.junit.jupiter.api.RepeatedTest;
 import org.junit.jupiter.api.RepetitionInfo;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 
 /** One batch divided between two children over one cache. */
 class SplitTest {
@@ -104,18 +106,40 @@ class SplitTest {
     }
   }
 
-  @Test
-  void theLargestBatchFitsTheWorkspaceThatWasPlannedForIt() {
+  @ParameterizedTest
+  @EnumSource(Child.class)
+  void theLargestBatchFitsTheWorkspaceThatWasPlannedForIt(Child copied) {
+    (copied == Child.A ? fast : general).withMoreFeatures(Feature.INDIRECT_REQUESTS);
     int requests = TestHost.LIMITS.maxRequests();
     int[] queryLens = new int[requests];
     int[] seqLens = new int[requests];
     Arrays.fill(queryLens, TestHost.LIMITS.maxQueryTokens() / requests);
     Arrays.fill(seqLens, TestHost.LIMITS.maxSeqLen());
     var batch = TestBatch.of(queryLens, seqLens).build();
-    var host = host(SplitTest::everySecondToB);
+    var host = host(r -> r == requests / 2 ? other(copied) : copied);
     try (Workspace.Step step = host.openStep()) {
       assertThat(host.build(step, batch)).isInstanceOf(CompositeMetadata.Split.class);
+      assertThat(host.launch.copies).hasSize(requests - 1);
     }
+  }
+
+  private static Child other(Child child) {
+    return switch (child) {
+      case A -> Child.B;
+      case B -> Child.A;
+    };
+  }
+
+  @Test
+  void requestsWithoutQueriesAreLeftOutOfAPart() {
+    var batch = TestBatch.of(lens(0, 1, 2, 0), 7, 9, 2, 5).build();
+
+    host(r -> r < 2 ? Child.A : Child.B).run(batch);
+
+    assertThat(journal.built.get(0).batch().live()).isEqualTo(1);
+    assertThat(journal.built.get(0).batch().seqLen(0)).isEqualTo(9);
+    assertThat(journal.built.get(1).batch().live()).isEqualTo(1);
+    assertThat(journal.built.get(1).batch().seqLen(0)).isEqualTo(2);
   }
 
   @Test

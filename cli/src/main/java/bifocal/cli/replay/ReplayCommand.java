@@ -30,9 +30,12 @@ import java.nio.file.Path;
 import java.util.Locale;
 import java.util.Optional;
 import java.util.concurrent.Callable;
+import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
 
 /** {@code bifocal replay}. */
 @Command(
@@ -46,6 +49,8 @@ public final class ReplayCommand implements Callable<Integer> {
   private static final int BLOCK_SIZE = 64;
 
   private final Console console;
+
+  @Spec private CommandSpec spec = CommandSpec.create();
 
   @Option(
       names = "--trace",
@@ -165,9 +170,11 @@ public final class ReplayCommand implements Callable<Integer> {
 
   @Override
   public Integer call() {
+    Invocation invocation = invocation();
     requirePositive("--layers", layers);
     requirePositive("--max-num-batched-tokens", maxBatchedTokens);
     requirePositive("--max-num-seqs", maxSeqs);
+    report.ifPresent(Report::prepare);
     ModelShape shape = shape();
     TraceFile window =
         trace.map(TraceFile::read).orElseGet(TraceFile::shipped).window(first, requests);
@@ -192,12 +199,21 @@ public final class ReplayCommand implements Callable<Integer> {
     Summary summary =
         new Summaries(outcome, running.map(contender -> contender.backend().name()), refused)
             .of(window, workload, imageCount, cautions, shape.id(), groups, seed);
-    report.ifPresent(folder -> Report.write(folder, outcome));
+    ReportData data = ReportData.of(invocation, summary, workload, groups, running, outcome);
+    report.ifPresent(folder -> Report.write(folder, outcome, data));
     switch (output.format()) {
       case TEXT -> console.out().print(SummaryText.of(summary));
       case JSON -> console.out().println(JsonText.of(summary));
     }
     return (summary.passed() ? ExitStatus.DONE : ExitStatus.FAILED).number();
+  }
+
+  private Invocation invocation() {
+    CommandLine program = spec.root().commandLine();
+    return Invocation.of(
+        program.getCommandName(),
+        program.getParseResult().originalArgs(),
+        String.join(" ", spec.root().version()));
   }
 
   private DeviceProfile host() {

@@ -11,15 +11,33 @@ import java.nio.file.Path;
 final class Report {
   private Report() {}
 
-  /** Writes every file into a folder, which is made if it is not there. */
-  static void write(Path folder, Outcome outcome) {
+  /**
+   * Makes the folder of a report if it is not there.
+   *
+   * @throws BifocalException {@code INVALID_OPTION} when nothing can be written there
+   */
+  static void prepare(Path folder) {
     try {
       Files.createDirectories(folder);
     } catch (IOException e) {
-      throw BifocalException.of(
-              ErrorCode.INVALID_OPTION, "report folder " + folder, e, "a writable folder")
-          .causedBy(e);
+      throw refused(folder, e);
     }
+    if (!Files.isWritable(folder)) {
+      throw refused(folder, "not writable");
+    }
+  }
+
+  private static BifocalException refused(Path folder, Object why) {
+    BifocalException refusal =
+        BifocalException.of(
+            ErrorCode.INVALID_OPTION, "report folder " + folder, why, "a writable folder");
+    return why instanceof IOException cause ? refusal.causedBy(cause) : refusal;
+  }
+
+  /** Writes every file of a report into its folder. */
+  static void write(Path folder, Outcome outcome, ReportData data) {
+    prepare(folder);
     StepsFile.write(folder.resolve("steps.jsonl"), outcome.records());
+    ReportPage.write(folder.resolve("report.html"), data);
   }
 }

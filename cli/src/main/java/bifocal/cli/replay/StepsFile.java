@@ -3,18 +3,11 @@ package bifocal.cli.replay;
 import bifocal.cli.command.JsonText;
 import bifocal.cli.replay.ContinuousBatching.Scheduled;
 import bifocal.cli.replay.StepRecord.Check;
-import bifocal.core.error.BifocalException;
-import bifocal.core.error.ErrorCode;
 import bifocal.core.route.Route;
 import io.vavr.collection.Seq;
 import io.vavr.collection.Vector;
 import io.vavr.control.Option;
-import java.io.IOException;
-import java.io.Writer;
-import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.StandardCopyOption;
 
 /**
  * {@code steps.jsonl}: one line for each step, group and backend. The components of {@link Line}
@@ -66,20 +59,14 @@ final class StepsFile {
 
   /** Writes the file whole or not at all. */
   static void write(Path file, Seq<StepRecord> records) {
-    Path partial = file.resolveSibling(file.getFileName() + ".partial");
-    try {
-      try (Writer out = Files.newBufferedWriter(partial, StandardCharsets.UTF_8)) {
-        for (StepRecord record : records) {
-          out.write(JsonText.of(line(record)));
-          out.write('\n');
-        }
-      }
-      Files.move(partial, file, StandardCopyOption.REPLACE_EXISTING);
-    } catch (IOException e) {
-      throw BifocalException.of(
-              ErrorCode.INVALID_OPTION, "report cannot be written", e, "a writable folder")
-          .causedBy(e);
-    }
+    WholeFile.write(
+        file,
+        out -> {
+          for (StepRecord record : records) {
+            out.write(JsonText.of(line(record)));
+            out.write('\n');
+          }
+        });
   }
 
   private static Line line(StepRecord record) {

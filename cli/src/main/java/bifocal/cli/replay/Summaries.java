@@ -19,6 +19,7 @@ import bifocal.cli.replay.Summary.TraceFacts;
 import bifocal.cli.replay.Workload.Request;
 import bifocal.core.backend.BackendName;
 import bifocal.core.layer.AttentionLayerSpec;
+import bifocal.core.layer.AttentionMask;
 import bifocal.core.layer.LayerGroup;
 import bifocal.core.route.RequestRoutes;
 import bifocal.core.route.Route;
@@ -114,8 +115,6 @@ record Summaries(Outcome outcome, Seq<BackendName> names, Seq<Refused> refused) 
 
   private static String group(LayerGroup group) {
     AttentionLayerSpec spec = group.spec();
-    String window = spec.mask().window().map(w -> ", window " + w).getOrElse("");
-    String images = spec.mask().seesImages() ? ", images " + spec.mask().images().label() : "";
     return group.name()
         + " "
         + spec.numHeads()
@@ -123,9 +122,15 @@ record Summaries(Outcome outcome, Seq<BackendName> names, Seq<Refused> refused) 
         + spec.numKvHeads()
         + "/"
         + spec.headSize()
-        + (spec.mask().causal() ? " causal" : " non-causal")
-        + window
-        + images;
+        + " "
+        + mask(spec.mask());
+  }
+
+  /** A mask in words. */
+  static String mask(AttentionMask mask) {
+    return (mask.causal() ? "causal" : "non-causal")
+        + mask.window().map(w -> ", window " + w).getOrElse("")
+        + (mask.seesImages() ? ", images " + mask.images().label() : "");
   }
 
   /** Times of one backend. */
