@@ -170,6 +170,14 @@ public interface CacheContract extends BackendContract {
                       wrong,
                       rig.slotMapping(2L * other.blockSize())),
           ErrorCode.KV_INCOMPATIBLE);
+      try (Step<?> step = rig.build(BatchPlan.of(1, 3))) {
+        Rig.Buffers buffers = rig.buffers(step.host());
+        Checks.refused(
+            "reading a cache of another contract",
+            () -> step.forward(buffers, wrong),
+            ErrorCode.KV_INCOMPATIBLE);
+        rig.outcome(step, buffers).requireUntouched();
+      }
     }
   }
 }

@@ -14,6 +14,7 @@ import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
 import bifocal.core.layer.AttentionLayerSpec.Dense;
 import bifocal.core.layer.AttentionMask;
+import bifocal.core.layer.AttentionType;
 import bifocal.core.layer.ImageMask;
 import bifocal.core.tensor.DType;
 import bifocal.core.tensor.TensorView;
@@ -136,6 +137,35 @@ public interface RefusalContract extends BackendContract {
             rig.outcome(step, right).requireUntouched();
           }
         });
+  }
+
+  @Test
+  default void wrongUncachedKeysAndValuesAreRefused() {
+    Dense layer =
+        declared()
+            .plain()
+            .withType(AttentionType.ENCODER_ONLY)
+            .withMask(AttentionMask.BIDIRECTIONAL);
+    assumeTrue(declared().runs(layer), "encoders are not declared");
+    try (Rig<?> rig = Rig.open(this, Setup.of(layer, Seeds.first()));
+        Step<?> step = rig.build(BatchPlan.of(5, 5, 9, 9))) {
+      KvInput.Dense right = rig.uncached(step.host());
+      DType other = layer.dtype() == DType.BF16 ? DType.FP16 : DType.BF16;
+      requireUncachedRefused(step, retyped(right.k(), other), right.v(), ErrorCode.DTYPE_MISMATCH);
+      requireUncachedRefused(step, right.k(), fewer(right.v(), 1), ErrorCode.SHAPE_MISMATCH);
+      requireUncachedRefused(step, right.k().rows(0, 13), right.v(), ErrorCode.SHAPE_MISMATCH);
+      requireUncachedRefused(step, elsewhere(right.k()), right.v(), ErrorCode.DEVICE_MISMATCH);
+    }
+  }
+
+  private static void requireUncachedRefused(
+      Step<?> step, TensorView k, TensorView v, ErrorCode code) {
+    Rig.Buffers buffers = step.rig().buffers(step.host());
+    Checks.refused(
+        "keys and values without a cache",
+        () -> step.forwardUncached(buffers, new KvInput.Dense(k, v)),
+        code);
+    step.rig().outcome(step, buffers).requireUntouched();
   }
 
   @Test
@@ -298,10 +328,11 @@ public interface RefusalContract extends BackendContract {
 
   @Test
   default void anotherThreadIsRefused() throws InterruptedException {
-    try (Rig<?> rig = Rig.open(this, setup());
+    try (Rig<?> rig = Rig.open(this, setup().withStepsInFlight(2));
         Step<?> step = rig.build(BatchPlan.of(9, 9))) {
       Rig.Buffers buffers = rig.buffers(step.host());
       requireRefusedElsewhere(() -> step.forward(buffers));
+      requireRefusedElsewhere(() -> rig.build(BatchPlan.of(0, 0)).close());
       requireRefusedElsewhere(
           () ->
               rig.impl()

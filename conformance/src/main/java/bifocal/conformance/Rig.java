@@ -60,6 +60,7 @@ final class Rig<M extends AttentionMetadata> implements AutoCloseable {
   private final boolean lseBase2;
   private final int[] written;
   private long steps;
+  private int open;
 
   private Rig(
       AttentionBackend<M> backend,
@@ -87,6 +88,7 @@ final class Rig<M extends AttentionMetadata> implements AutoCloseable {
     this.workspace =
         Workspace.wrap(
             memory, plan, setup.stepsInFlight(), region -> Tensors.fill(device, region, 0));
+    disturb(memory.byteSize());
     this.builder = backend.createBuilder(group, spec);
     LayerParameters parameters = tensors.onDevice(hostParameters);
     this.impl = backend.createImpl(setup.layer(), parameters, spec);
@@ -175,11 +177,13 @@ final class Rig<M extends AttentionMetadata> implements AutoCloseable {
     CommonAttentionMetadata whole = host.describe(device);
     CommonAttentionMetadata part = cut.apply(whole);
     Workspace.Step lease = workspace.openStep();
+    open++;
     try {
       StepContext context = new StepContext(device.launch(), lease, steps++);
       return new Step<>(this, host, part, source, builder.build(context, group, part), lease);
     } catch (RuntimeException e) {
       lease.close();
+      closed();
       throw e;
     }
   }
@@ -273,7 +277,19 @@ final class Rig<M extends AttentionMetadata> implements AutoCloseable {
 
   /** Fills scratch memory with rubbish, as another backend may at any time. */
   void disturbScratch() {
-    Tensors.fill(device, workspace.memory().asSlice(plan.zeroedBytes(), plan.scratchBytes()), 0xFF);
+    disturb(plan.zeroedBytes() + plan.scratchBytes());
+  }
+
+  /** Ends a step; with the last one, what steps leased is full of rubbish again. */
+  void closed() {
+    if (--open == 0) {
+      disturb(workspace.memory().byteSize());
+    }
+  }
+
+  private void disturb(long until) {
+    long from = plan.zeroedBytes();
+    Tensors.fill(device, workspace.memory().asSlice(from, until - from), 0xFF);
   }
 
   /** Requires that regions that must be zero between runs are zero. */

@@ -1,6 +1,7 @@
 package bifocal.conformance;
 
 import bifocal.core.backend.AttentionMetadata;
+import bifocal.core.backend.KvInput;
 import bifocal.core.batch.CommonAttentionMetadata;
 import bifocal.core.cache.KvCacheView;
 import bifocal.core.workspace.Workspace;
@@ -58,11 +59,13 @@ final class Step<M extends AttentionMetadata> implements AutoCloseable {
 
   /** Runs without a cache. */
   Outcome runUncached() {
-    Rig.Buffers buffers = rig.buffers(host);
+    return forwardUncached(rig.buffers(host), rig.uncached(host));
+  }
+
+  /** Runs without a cache, over tensors of the caller's choice. */
+  Outcome forwardUncached(Rig.Buffers buffers, KvInput.Dense kv) {
     rig.disturbScratch();
-    rig.impl()
-        .forwardUncached(
-            rig.device().launch(), buffers.q(), rig.uncached(host), metadata, buffers.output());
+    rig.impl().forwardUncached(rig.device().launch(), buffers.q(), kv, metadata, buffers.output());
     rig.requireZeroedRegions();
     return rig.outcome(this, buffers);
   }
@@ -91,5 +94,6 @@ final class Step<M extends AttentionMetadata> implements AutoCloseable {
   @Override
   public void close() {
     lease.close();
+    rig.closed();
   }
 }

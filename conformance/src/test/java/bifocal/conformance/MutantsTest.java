@@ -533,6 +533,72 @@ class MutantsTest {
   }
 
   @Test
+  void scratchExpectedToSurviveFromBuildToForward() {
+    caught(
+        new Mutant() {
+          private Option<MemorySegment> region = Option.none();
+
+          @Override
+          public WorkspacePlan workspace(LayerGroup group, KvCacheSpec cache, BatchLimits limits) {
+            return WorkspacePlan.of(
+                0, new WorkspaceRegion("plan", 64, WorkspaceRegion.State.SCRATCH));
+          }
+
+          @Override
+          public AttentionMetadataBuilder<ReferenceMetadata> createBuilder(
+              LayerGroup group, KvCacheSpec cache) {
+            return (step, built, batch) -> {
+              region = Option.some(step.workspace().region("plan").fill((byte) 1));
+              return new ReferenceMetadata(batch);
+            };
+          }
+
+          @Override
+          ReferenceRow row(Dense layer, ReferenceRow right) {
+            return region.get().get(ValueLayout.JAVA_BYTE, 0) == 1
+                ? right
+                : new ReferenceRow(right.at(), new double[right.out().length], right.lse());
+          }
+        },
+        NumbersContract::everyDeclaredTypeOfQueries);
+  }
+
+  @Test
+  void leasedMemoryExpectedToBeZero() {
+    caught(
+        new Mutant() {
+          private boolean clean;
+
+          @Override
+          public WorkspacePlan workspace(LayerGroup group, KvCacheSpec cache, BatchLimits limits) {
+            return WorkspacePlan.of(64);
+          }
+
+          @Override
+          public AttentionMetadataBuilder<ReferenceMetadata> createBuilder(
+              LayerGroup group, KvCacheSpec cache) {
+            return (step, built, batch) -> {
+              clean = step.workspace().lease(64, 64).get(ValueLayout.JAVA_BYTE, 0) == 0;
+              return new ReferenceMetadata(batch);
+            };
+          }
+
+          @Override
+          ReferenceRow row(Dense layer, ReferenceRow right) {
+            return clean
+                ? right
+                : new ReferenceRow(right.at(), new double[right.out().length], right.lse());
+          }
+        },
+        NumbersContract::everyDeclaredTypeOfQueries);
+  }
+
+  @Test
+  void contractOfACacheNotCompared() {
+    caughtBy(new Mutant(), CacheContract::cacheOfAnotherContractIsRefused);
+  }
+
+  @Test
   void slotsShiftedByOne() {
     caught(
         new Mutant() {

@@ -10,6 +10,7 @@ import bifocal.core.backend.Execution;
 import bifocal.core.backend.Feature;
 import bifocal.core.backend.FeatureSet;
 import bifocal.core.backend.HeadSizes;
+import bifocal.core.backend.StepContext;
 import bifocal.core.batch.CommonAttentionMetadata;
 import bifocal.core.cache.BlockSizes;
 import bifocal.core.cache.KvCacheDtype;
@@ -100,10 +101,12 @@ public final class ReferenceBackend implements AttentionBackend<ReferenceMetadat
   public AttentionMetadataBuilder<ReferenceMetadata> createBuilder(
       LayerGroup group, KvCacheSpec cache) {
     dense(group.spec());
-    return (step, builtGroup, batch) -> build(builtGroup, batch);
+    return (step, builtGroup, batch) -> build(step, builtGroup, batch);
   }
 
-  private static ReferenceMetadata build(LayerGroup group, CommonAttentionMetadata batch) {
+  private static ReferenceMetadata build(
+      StepContext step, LayerGroup group, CommonAttentionMetadata batch) {
+    step.launch().requireOwner();
     batch.requireWholeImages(group.mask());
     return new ReferenceMetadata(batch);
   }
