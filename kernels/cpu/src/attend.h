@@ -3,12 +3,15 @@
 // group. Few rows read the cache directly (decode.h); many rows use register tiles on K and V as they lie in the cache
 // where the types allow, or on a copy in the scratch (expand.h).
 
+#if HAS_TILES
+#define TILE_TOKENS 256
+#define MOST_ROWS 512
+#define BLOCK_ROWS 32
+#else
 #define TILE_TOKENS 256
 #define MOST_ROWS 384 // of an item, where one token's heads are not already more: they share each tile of K and V
 #define BLOCK_ROWS 48 // of them that pass through the scores at a time, likewise
-
-// Queries and probabilities are floats or bfloat16.
-enum { IN_FLOAT, IN_BF16 };
+#endif
 
 struct plan {
     int group;
@@ -16,13 +19,15 @@ struct plan {
     int head_v;
     int padded_v; // head_v as the kernels see it: a multiple of 16
     int slots_k;  // of a row of q and of a sub-block of K
-    int arithmetic;
+    int in_bf16; // queries and probabilities are bfloat16, else floats
+    int tiles;   // many rows go through matrix tiles
     int direct_k;    // register tiles on the cache itself
     int direct_v;    // rows of V in the cache are rows of slots
     int block_tokens; // query tokens of a block of rows
+    int block_rows;   // room for them in q, s and o
     int can_decode;  // few rows may read the cache directly
     int tile_tokens; // keys of a tile
-    int rows;        // of the scratch
+    int64_t v_slots; // of a panel of V
     // The scratch, by use; the offsets of its parts.
     int64_t q, o, s, s_stride, maximum, sum, factor, key_first, key_last, k_scales, v_scales, tail, k, v, v_rows, size;
 };
@@ -32,6 +37,12 @@ static int most_tokens(const bifocal_cpu_params *p) { return larger(1, MOST_ROWS
 static int bf16_arithmetic(const bifocal_cpu_params *p) {
     const int type = p->cache.dtype;
     return HAS_DOT && p->q_dtype == BF16 && type != F32 && type != F16;
+}
+
+// So many that most rows of a block of 32 or 64 are in use.
+static int tokens_of_block(int group, int tiles) {
+    const int rows = tiles && BLOCK_ROWS / group * group < BLOCK_ROWS - 4 ? 2 * BLOCK_ROWS : BLOCK_ROWS;
+    return larger(1, rows / group);
 }
 
 static int64_t part(int64_t *size, int64_t bytes) {
@@ -47,31 +58,36 @@ static struct plan make_plan(const bifocal_cpu_params *p) {
     n.head_k = c->head_size_k;
     n.head_v = c->head_size_v;
     n.padded_v = (int)round_up(n.head_v, 16);
-    n.arithmetic = bf16_arithmetic(p) ? IN_BF16 : IN_FLOAT;
-    n.slots_k = n.arithmetic == IN_BF16 ? n.head_k / 2 : n.head_k;
-    n.direct_k = c->dtype == (n.arithmetic == IN_BF16 ? BF16 : F32);
-    n.direct_v = n.direct_k && n.padded_v == n.head_v;
+    n.in_bf16 = bf16_arithmetic(p);
+    n.tiles = n.in_bf16 && HAS_TILES;
+    // Matrix tiles are 16 slots wide.
+    n.slots_k = n.tiles ? (n.head_k + 31) / 32 * 16 : n.in_bf16 ? n.head_k / 2 : n.head_k;
+    n.direct_k = c->dtype == (n.in_bf16 ? BF16 : F32) && (!n.tiles || n.head_k % 32 == 0);
+    n.direct_v = c->dtype == (n.in_bf16 ? BF16 : F32) && n.padded_v == n.head_v;
     n.can_decode = n.padded_v == n.head_v;
     const int widest = larger(n.head_k, n.padded_v);
     n.tile_tokens = widest <= 256 ? TILE_TOKENS : TILE_TOKENS / 2;
-    n.rows = most_tokens(p) * n.group;
+    n.block_tokens = tokens_of_block(n.group, n.tiles);
+    n.block_rows = n.block_tokens * n.group;
+    n.block_rows = n.tiles ? (int)round_up(n.block_rows, 32) : n.block_rows;
     n.s_stride = n.tile_tokens + 16;
     n.size = 0;
-    const int64_t rows = n.rows;
-    n.q = part(&n.size, rows * n.head_k * 4);
+    const int64_t tokens = most_tokens(p);
+    const int64_t rows = (tokens + n.block_tokens - 1) / n.block_tokens * n.block_rows;
+    n.q = part(&n.size, rows * larger(n.slots_k, n.head_k / (n.in_bf16 ? 2 : 1)) * 4);
     n.o = part(&n.size, rows * n.padded_v * 4);
-    n.block_tokens = larger(1, BLOCK_ROWS / n.group);
-    n.s = part(&n.size, larger(n.block_tokens * n.group, 2 * DECODE_ROWS) * n.s_stride * 4);
-    n.maximum = part(&n.size, rows * 4);
-    n.sum = part(&n.size, rows * 4);
-    n.factor = part(&n.size, rows * 4);
-    n.key_first = part(&n.size, rows * 4);
-    n.key_last = part(&n.size, rows * 4);
+    n.s = part(&n.size, larger(n.block_rows, 2 * DECODE_ROWS) * n.s_stride * 4);
+    n.maximum = part(&n.size, tokens * n.group * 4);
+    n.sum = part(&n.size, tokens * n.group * 4);
+    n.factor = part(&n.size, tokens * n.group * 4);
+    n.key_first = part(&n.size, tokens * 4);
+    n.key_last = part(&n.size, tokens * 4);
     n.k_scales = part(&n.size, n.tile_tokens * 4);
     n.v_scales = part(&n.size, n.tile_tokens * 4);
     n.tail = part(&n.size, 16 * (int64_t)n.padded_v * 4);
     n.k = part(&n.size, n.direct_k ? 0 : (int64_t)n.tile_tokens * n.slots_k * 4);
-    n.v = part(&n.size, (int64_t)n.tile_tokens * n.padded_v * 4);
+    n.v_slots = (n.tile_tokens + 16) / (n.in_bf16 ? 2 : 1);
+    n.v = part(&n.size, n.v_slots * n.padded_v * 4);
     n.v_rows = part(&n.size, n.direct_v ? 0 : 16 * (int64_t)n.padded_v * 4);
     return n;
 }
@@ -85,9 +101,9 @@ struct work {
     int first_token; // of the item's tokens
     int tokens;
     int rows;
+    int few; // rows: the cache is read directly
     int first_key; // of all rows, multiple of 16
     int end_key;
-    int masked; // some row does not see all keys of first_key..end_key-1
     float factor;
     int transformed;
     struct transform transform;
@@ -147,6 +163,21 @@ static void find_keys(struct work *w) {
     w->end_key = last + 1;
 }
 
+// Where the rows of a token lie in q and o.
+static int64_t place_of(const struct plan *plan, int token) {
+    return (int64_t)(token / plan->block_tokens) * plan->block_rows + token % plan->block_tokens * plan->group;
+}
+
+// One row of bfloat16 to its places in tiles of 16 rows and 16 slots.
+static void pack_tile_row(const uint16_t *from, int n, int steps, int64_t row, int32_t *q) {
+    for (int i = 0; i < steps; i++) {
+        uint16_t *to = (uint16_t *)(q + ((row / 16 * steps + i) * 256 + row % 16 * 16));
+        const int exist = smaller(32, n - i * 32);
+        memcpy(to, from + i * 32, (size_t)exist * 2);
+        memset(to + exist, 0, (size_t)(32 - exist) * 2);
+    }
+}
+
 static void pack_queries(struct work *w) {
     const bifocal_cpu_params *p = w->params;
     const int n = w->plan->head_k;
@@ -155,10 +186,15 @@ static void pack_queries(struct work *w) {
         const int64_t token = (int64_t)w->item->query_first + w->first_token + i;
         const int64_t at = token * p->q_token_stride + w->item->kv_head * width;
         const void *from = bytes_at(p->q, at * element_bytes(p->q_dtype));
-        if (w->plan->arithmetic == IN_BF16) {
-            memcpy((uint16_t *)w->q + i * width, from, (size_t)width * 2);
+        const int64_t row = place_of(w->plan, i);
+        if (w->plan->tiles && !w->few) {
+            for (int g = 0; g < w->plan->group; g++) {
+                pack_tile_row((const uint16_t *)from + (int64_t)g * n, n, w->plan->slots_k / 16, row + g, w->q);
+            }
+        } else if (w->plan->in_bf16) {
+            memcpy((uint16_t *)w->q + row * n, from, (size_t)width * 2);
         } else {
-            to_floats(p->q_dtype, from, width, (float *)w->q + i * width);
+            to_floats(p->q_dtype, from, width, (float *)w->q + row * n);
         }
     }
 }
@@ -199,7 +235,7 @@ static const void *clean_tail(const struct work *w, const void *v, int exist) {
 // Rows first_row..first_row+rows-1, whose scores begin at w->s; n keys, the first of them `from`.
 static void softmax_rows(struct work *w, int first_row, int rows, int from, int n, const float *k_scales, const float *v_scales) {
     const struct plan *plan = w->plan;
-    const int padded = (int)round_up(n, 16);
+    const int padded = (int)round_up(n, plan->tiles && !w->few ? 32 : 16);
     struct transform transform = w->transform;
     transform.token_scales = k_scales;
     for (int r = first_row; r < first_row + rows; r++) {
@@ -208,7 +244,7 @@ static void softmax_rows(struct work *w, int first_row, int rows, int from, int 
         const int first = larger(w->key_first[i] - from, 0);
         const int end = smaller(w->key_last[i] + 1 - from, n);
         if (first >= end) {
-            memset(s, 0, (size_t)padded * (plan->arithmetic == IN_BF16 ? 2 : 4));
+            memset(s, 0, (size_t)padded * (plan->in_bf16 ? 2 : 4));
             w->correction[r] = 1;
             continue;
         }
@@ -218,7 +254,7 @@ static void softmax_rows(struct work *w, int first_row, int rows, int from, int 
             const int64_t position = (int64_t)w->item->position + w->first_token + i;
             transform_row(&transform, s, first / LANES * LANES, end, (float)(from - position));
         }
-        if (plan->arithmetic == IN_BF16) {
+        if (plan->in_bf16) {
             w->correction[r] = softmax_row(1, s, padded, first, end, w->factor, v_scales, w->maximum + r, w->sum + r);
         } else {
             w->correction[r] = softmax_row(0, s, padded, first, end, w->factor, v_scales, w->maximum + r, w->sum + r);
@@ -250,7 +286,7 @@ static void finish_rows(struct work *w) {
         }
         const float factor = sum != 0 ? weight / sum * v_scale : 0;
         const float lse = sum != 0 ? maximum * LN2 + logf(sum) : -INFINITY;
-        const float *o = w->o + (int64_t)r * plan->padded_v;
+        const float *o = w->o + (place_of(plan, r / plan->group) + r % plan->group) * plan->padded_v;
         if (it->partial_row >= 0) {
             const int64_t row = it->partial_row + (int64_t)w->first_token * plan->group + r;
             from_floats(F32, o, plan->head_v, factor, p->partial_out + row * plan->head_v);
@@ -288,8 +324,7 @@ struct tile {
 static void load_tile(const struct work *w, int from, int count, struct tile *tile) {
     const struct plan *plan = w->plan;
     const int type = w->params->cache.dtype;
-    const int in_bf16 = plan->arithmetic == IN_BF16;
-    const int slots = in_bf16 ? 8 : 16; // of V in a sub-block
+    const int slots = plan->in_bf16 ? 8 : 16; // of V in a sub-block
     tile->v = (int32_t *)(w->scratch + plan->v);
     for (int j = 0; j < count; j++) {
         const int token = from + j * 16;
@@ -298,8 +333,9 @@ static void load_tile(const struct work *w, int from, int count, struct tile *ti
         const void *v = sub_block_v(w, token);
         if (!plan->direct_k) {
             int32_t *to = (int32_t *)(w->scratch + plan->k) + (int64_t)j * plan->slots_k * 16;
-            if (in_bf16) {
+            if (plan->in_bf16) {
                 expand_k_bf16(type, k, plan->head_k, (uint16_t *)to);
+                memset(to + plan->head_k * 8, 0, (size_t)(plan->slots_k - plan->head_k / 2) * 64);
             } else {
                 expand_k_float(type, k, plan->head_k, (float *)to);
             }
@@ -307,7 +343,7 @@ static void load_tile(const struct work *w, int from, int count, struct tile *ti
         }
         if (!plan->direct_v) {
             void *to = w->scratch + plan->v_rows;
-            if (in_bf16) {
+            if (plan->in_bf16) {
                 expand_v_bf16(type, v, plan->head_v, plan->padded_v, exist, to);
             } else {
                 expand_v_float(type, v, plan->head_v, plan->padded_v, exist, to);
@@ -317,7 +353,13 @@ static void load_tile(const struct work *w, int from, int count, struct tile *ti
             v = clean_tail(w, v, exist);
         }
         tile->k[j] = k;
-        to_panels(v, slots, plan->padded_v, tile->v, (int64_t)slots * plan->tile_tokens / 16, (int64_t)j * slots);
+        to_panels(v, slots, plan->padded_v, plan->tiles ? 16 : PANEL_VECTORS * LANES, tile->v, plan->v_slots, (int64_t)j * slots);
+    }
+    if (plan->tiles) {
+        // A matrix tile may reach half over the end; what P's zeros meet there must be a number.
+        for (int64_t column = 0; column < plan->padded_v; column += 16) {
+            memset(tile->v + column * plan->v_slots + (int64_t)count * 8 * 16, 0, 8 * 64);
+        }
     }
 }
 
@@ -363,23 +405,33 @@ static void attend_tiles(struct work *w) {
             const int count = (end - first + 15) / 16;
             const int row = token * plan->group;
             const int rows = tokens * plan->group;
-            const int32_t *q = (const int32_t *)w->q + (int64_t)row * plan->slots_k;
-            float *o = w->o + (int64_t)row * plan->padded_v;
+            const int64_t place = place_of(plan, token);
+            const int32_t *q = (const int32_t *)w->q + place * plan->slots_k;
+            const int32_t *scores = (const int32_t *)w->s;
+            float *o = w->o + place * plan->padded_v;
+            const float *factor = w->correction + row;
             const float *block_k_scales = k_scales ? k_scales + j * 16 : 0;
             const float *block_v_scales = v_scales ? v_scales + j * 16 : 0;
+#if HAS_TILES
+            if (plan->tiles) {
+                qk_tiles(q, rows, tile.k + j, count, plan->slots_k / 16, w->s, plan->s_stride, &later);
+                softmax_rows(w, row, rows, first, end - first, block_k_scales, block_v_scales);
+                pv_tiles(scores, plan->s_stride, rows, tile.v + j * 128, plan->v_slots, (count + 1) / 2, plan->padded_v, factor, o,
+                         plan->padded_v);
+                continue;
+            }
+#endif
 #if HAS_DOT
-            if (plan->arithmetic == IN_BF16) {
+            if (plan->in_bf16) {
                 qk_dot(q, plan->slots_k, rows, tile.k + j, count, plan->slots_k, w->s, plan->s_stride, &later);
                 softmax_rows(w, row, rows, first, end - first, block_k_scales, block_v_scales);
-                pv_dot((const int32_t *)w->s, plan->s_stride, rows, tile.v, plan->tile_tokens / 2, j * 8, count * 8, plan->padded_v,
-                       w->correction + row, o, plan->padded_v);
+                pv_dot(scores, plan->s_stride, rows, tile.v, plan->v_slots, j * 8, count * 8, plan->padded_v, factor, o, plan->padded_v);
                 continue;
             }
 #endif
             qk_float(q, plan->slots_k, rows, tile.k + j, count, plan->slots_k, w->s, plan->s_stride, &later);
             softmax_rows(w, row, rows, first, end - first, block_k_scales, block_v_scales);
-            pv_float((const int32_t *)w->s, plan->s_stride, rows, tile.v, plan->tile_tokens, j * 16, count * 16, plan->padded_v,
-                     w->correction + row, o, plan->padded_v);
+            pv_float(scores, plan->s_stride, rows, tile.v, plan->v_slots, j * 16, count * 16, plan->padded_v, factor, o, plan->padded_v);
         }
     }
 }
@@ -397,11 +449,11 @@ static void attend_few(struct work *w) {
     const struct plan *plan = w->plan;
     const int type = w->params->cache.dtype;
 #if HAS_DOT
-    const struct decode_functions *f = plan->arithmetic == IN_BF16 ? &decode_dot[type] : &decode_float[type];
+    const struct decode_functions *f = plan->in_bf16 ? &decode_dot[type] : &decode_float[type];
 #else
     const struct decode_functions *f = &decode_float[type];
 #endif
-    const int p_bytes = plan->arithmetic == IN_BF16 ? 2 : 4;
+    const int p_bytes = plan->in_bf16 ? 2 : 4;
     const int64_t p_stride = plan->s_stride * 4 / p_bytes;
     struct decode_tile tiles[2];
     int now = 0;
@@ -448,10 +500,12 @@ static void attend_part(struct work *w) {
         w->maximum[r] = -INFINITY;
         w->sum[r] = 0;
     }
-    memset(w->o, 0, (size_t)w->rows * (size_t)plan->padded_v * 4);
+    const int blocks = (w->tokens + plan->block_tokens - 1) / plan->block_tokens;
+    memset(w->o, 0, (size_t)blocks * (size_t)plan->block_rows * (size_t)plan->padded_v * 4);
+    w->few = plan->can_decode && w->rows <= 2 * DECODE_ROWS;
     if (w->first_key < w->end_key) {
         pack_queries(w);
-        if (plan->can_decode && w->rows <= 2 * DECODE_ROWS) {
+        if (w->few) {
             attend_few(w);
         } else {
             attend_tiles(w);
@@ -484,11 +538,17 @@ static void attend(const bifocal_cpu_params *p, const bifocal_cpu_item *items, i
         w.transformed = p->softcap != 0 || p->alibi_slopes || has_token_scales(c->dtype) || !(scale > 0);
         w.transform = (struct transform){.scale = scale, .softcap = p->softcap};
         w.factor = w.transformed ? LOG2E : scale * LOG2E;
+#if HAS_TILES
+        tiles_begin();
+#endif
         const int step = most_tokens(p);
         for (int i = 0; i < w.item->query_count; i += step) {
             w.first_token = i;
             w.tokens = smaller(step, w.item->query_count - i);
             attend_part(&w);
         }
+#if HAS_TILES
+        tiles_end();
+#endif
     }
 }

@@ -5,6 +5,12 @@
 #include "elements.h"
 #include "matmul.h"
 #include "decode.h"
+#ifdef __AMX_BF16__
+#define HAS_TILES 1
+#include "amx.h"
+#else
+#define HAS_TILES 0
+#endif
 #include "expand.h"
 #include "softmax.h"
 #include "attend.h"

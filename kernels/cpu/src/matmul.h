@@ -244,10 +244,10 @@ static const char *next_of(struct stream *s, const void *otherwise) {
         }                                                                                                              \
     }
 
-// Copies rows of V [n][d] into panels as pv_NAME reads them, to the slots from `first` on.
-static void to_panels(const int32_t *v, int n, int64_t d, int32_t *to, int64_t v_stride, int64_t first) {
+// Copies rows of V [n][d] into panels, to the slots from `first` on. pv_NAME reads panels as wide as its register tiles.
+static void to_panels(const int32_t *v, int n, int64_t d, int64_t widest, int32_t *to, int64_t v_stride, int64_t first) {
     int64_t column = 0;
-    for (int64_t width = PANEL_VECTORS * LANES; width >= 16; width /= 2) {
+    for (int64_t width = widest; width >= 16; width /= 2) {
         for (; column + width <= d; column += width) {
             int32_t *panel = to + column * v_stride + first * width;
             for (int t = 0; t < n; t++) {
