@@ -27,66 +27,39 @@ static void tiles_begin(void) {
 
 static void tiles_end(void) { __asm__ volatile("tilerelease" ::: "memory"); }
 
-// 32 rows, two sub-blocks
-static void qk_tiles_2(const int32_t *q, const int32_t *k0, const int32_t *k1, int steps, float *s, int64_t s_stride,
-                       const char *later) {
-    const int32_t *q1 = q + steps * 256;
+// Loads that pass by the first-level cache, which is for the scores: K and V come from the second level once for each block of rows.
+#define TILE_STREAM(TILE, BASE, STRIDE)                                                                                \
+    __asm__ volatile("tileloaddt1 (%0, %1, 1), %%tmm" #TILE ::"r"(BASE), "r"((int64_t)(STRIDE)) : "memory")
+
+// One step of q . k, 16 slots of 32 rows and of two sub-blocks of K, added to tiles 0..3.
+static inline void qk_on_tiles(const int32_t *q0, const int32_t *q1, const int32_t *k0, const int32_t *k1) {
+    TILE_LOAD(4, q0, 64);
+    TILE_STREAM(6, k0, 64);
+    TILE_DOT(0, 4, 6);
+    TILE_LOAD(5, q1, 64);
+    TILE_DOT(2, 5, 6);
+    TILE_STREAM(7, k1, 64);
+    TILE_DOT(1, 4, 7);
+    TILE_DOT(3, 5, 7);
+}
+
+static inline void clear_tiles(void) {
     TILE_ZERO(0);
     TILE_ZERO(1);
     TILE_ZERO(2);
     TILE_ZERO(3);
-    for (int i = 0; i < steps; i++) {
-        TILE_LOAD(4, q + i * 256, 64);
-        TILE_LOAD(6, k0 + i * 256, 64);
-        TILE_LOAD(7, k1 + i * 256, 64);
-        TILE_DOT(0, 4, 6);
-        TILE_LOAD(5, q1 + i * 256, 64);
-        TILE_DOT(1, 4, 7);
-        TILE_DOT(2, 5, 6);
-        TILE_DOT(3, 5, 7);
-        UNROLL for (int line = 0; line < 16; line++) {
-            __builtin_prefetch(later + i * 1024 + line * 64, 0, 2);
-        }
-    }
+}
+
+static inline void store_scores(float *s, int64_t s_stride) {
     TILE_STORE(0, s, s_stride * 4);
     TILE_STORE(1, s + 16, s_stride * 4);
     TILE_STORE(2, s + 16 * s_stride, s_stride * 4);
     TILE_STORE(3, s + 16 * s_stride + 16, s_stride * 4);
 }
 
-// 32 rows, one sub-block
-static void qk_tiles_1(const int32_t *q, const int32_t *k, int steps, float *s, int64_t s_stride) {
-    const int32_t *q1 = q + steps * 256;
-    TILE_ZERO(0);
-    TILE_ZERO(2);
-    for (int i = 0; i < steps; i++) {
-        TILE_LOAD(6, k + i * 256, 64);
-        TILE_LOAD(4, q + i * 256, 64);
-        TILE_LOAD(5, q1 + i * 256, 64);
-        TILE_DOT(0, 4, 6);
-        TILE_DOT(2, 5, 6);
-    }
-    TILE_STORE(0, s, s_stride * 4);
-    TILE_STORE(2, s + 16 * s_stride, s_stride * 4);
-}
-
-// s[rows][count * 16] = q . k, rows in steps of 32
-static void qk_tiles(const int32_t *q, int rows, const int32_t *const *k, int count, int steps, float *s, int64_t s_stride,
-                     struct stream *later) {
-    for (int r = 0; r < rows; r += 32) {
-        const int32_t *at = q + r * steps * 16;
-        int j = 0;
-        for (; j + 2 <= count; j += 2) {
-            qk_tiles_2(at, k[j], k[j + 1], steps, s + r * s_stride + j * 16, s_stride, next_of(later, at));
-        }
-        if (j < count) {
-            qk_tiles_1(at, k[j], steps, s + r * s_stride + j * 16, s_stride);
-        }
-    }
-}
-
-// 32 rows, 32 columns of O
-static void pv_tiles_2(const int32_t *p, int64_t p_stride, const int32_t *v0, const int32_t *v1, int steps, float *o, int64_t o_stride) {
+// o[32][32] += p . v for two panels of V
+static inline void pv_on_tiles(const int32_t *p, int64_t p_stride, const int32_t *v0, const int32_t *v1, int steps, float *o,
+                               int64_t o_stride) {
     const int32_t *p1 = p + 16 * p_stride;
     float *o1 = o + 16 * o_stride;
     TILE_LOAD(0, o, o_stride * 4);
@@ -95,12 +68,12 @@ static void pv_tiles_2(const int32_t *p, int64_t p_stride, const int32_t *v0, co
     TILE_LOAD(3, o1 + 16, o_stride * 4);
     for (int i = 0; i < steps; i++) {
         TILE_LOAD(4, p + i * 16, p_stride * 4);
-        TILE_LOAD(6, v0 + i * 256, 64);
-        TILE_LOAD(7, v1 + i * 256, 64);
+        TILE_STREAM(6, v0 + i * 256, 64);
         TILE_DOT(0, 4, 6);
         TILE_LOAD(5, p1 + i * 16, p_stride * 4);
-        TILE_DOT(1, 4, 7);
         TILE_DOT(2, 5, 6);
+        TILE_STREAM(7, v1 + i * 256, 64);
+        TILE_DOT(1, 4, 7);
         TILE_DOT(3, 5, 7);
     }
     TILE_STORE(0, o, o_stride * 4);
@@ -109,14 +82,14 @@ static void pv_tiles_2(const int32_t *p, int64_t p_stride, const int32_t *v0, co
     TILE_STORE(3, o1 + 16, o_stride * 4);
 }
 
-// 32 rows, 16 columns of O
-static void pv_tiles_1(const int32_t *p, int64_t p_stride, const int32_t *v, int steps, float *o, int64_t o_stride) {
+// o[32][16] += p . v for one panel
+static inline void pv_on_tiles_narrow(const int32_t *p, int64_t p_stride, const int32_t *v, int steps, float *o, int64_t o_stride) {
     const int32_t *p1 = p + 16 * p_stride;
     float *o1 = o + 16 * o_stride;
     TILE_LOAD(0, o, o_stride * 4);
     TILE_LOAD(2, o1, o_stride * 4);
     for (int i = 0; i < steps; i++) {
-        TILE_LOAD(6, v + i * 256, 64);
+        TILE_STREAM(6, v + i * 256, 64);
         TILE_LOAD(4, p + i * 16, p_stride * 4);
         TILE_LOAD(5, p1 + i * 16, p_stride * 4);
         TILE_DOT(0, 4, 6);
@@ -126,24 +99,17 @@ static void pv_tiles_1(const int32_t *p, int64_t p_stride, const int32_t *v, int
     TILE_STORE(2, o1, o_stride * 4);
 }
 
-// o[rows][d] = o * f + p . v over `steps` tiles of 16 slots; v: the first of them in panels [v_stride][16]
-static void pv_tiles(const int32_t *p, int64_t p_stride, int rows, const int32_t *v, int64_t v_stride, int steps, int d,
-                     const float *f, float *o, int64_t o_stride) {
-    for (int r = 0; r < rows; r++) {
-        if (f[r] != 1) {
-            for (int i = 0; i < d; i += LANES) {
-                vf_store(o + r * o_stride + i, vf_mul(vf_load(o + r * o_stride + i), vf_set(f[r])));
-            }
-        }
-    }
+// o[rows][d] += p . v over `steps` tiles of 16 slots; v: the first of them in panels [v_stride][16]
+static void pv_tiles(const int32_t *p, int64_t p_stride, int rows, const int32_t *v, int64_t v_stride, int steps, int d, float *o,
+                     int64_t o_stride) {
     for (int r = 0; r < rows; r += 32) {
         int column = 0;
         for (; column + 32 <= d; column += 32) {
             const int32_t *at = v + column * v_stride;
-            pv_tiles_2(p + r * p_stride, p_stride, at, at + 16 * v_stride, steps, o + r * o_stride + column, o_stride);
+            pv_on_tiles(p + r * p_stride, p_stride, at, at + 16 * v_stride, steps, o + r * o_stride + column, o_stride);
         }
         if (column < d) {
-            pv_tiles_1(p + r * p_stride, p_stride, v + column * v_stride, steps, o + r * o_stride + column, o_stride);
+            pv_on_tiles_narrow(p + r * p_stride, p_stride, v + column * v_stride, steps, o + r * o_stride + column, o_stride);
         }
     }
 }

@@ -29,7 +29,7 @@ struct plan {
     int tile_tokens; // keys of a tile
     int64_t v_slots; // of a panel of V
     // The scratch, by use; the offsets of its parts.
-    int64_t q, o, s, s_stride, maximum, sum, factor, key_first, key_last, k_scales, v_scales, tail, k, v, v_rows, size;
+    int64_t q, o, s, s_stride, maximum, sum, shift, factor, key_first, key_last, p, k_scales, v_scales, tail, k, v, v_rows, size;
 };
 
 static int most_tokens(const bifocal_cpu_params *p) { return larger(1, MOST_ROWS / (p->num_q_heads / p->cache.num_kv_heads)); }
@@ -76,14 +76,18 @@ static struct plan make_plan(const bifocal_cpu_params *p) {
     const int64_t rows = (tokens + n.block_tokens - 1) / n.block_tokens * n.block_rows;
     n.q = part(&n.size, rows * larger(n.slots_k, n.head_k / (n.in_bf16 ? 2 : 1)) * 4);
     n.o = part(&n.size, rows * n.padded_v * 4);
-    n.s = part(&n.size, larger(n.block_rows, 2 * DECODE_ROWS) * n.s_stride * 4);
-    n.maximum = part(&n.size, tokens * n.group * 4);
-    n.sum = part(&n.size, tokens * n.group * 4);
-    n.factor = part(&n.size, tokens * n.group * 4);
+    n.s = part(&n.size, larger(n.block_rows, 2 * DECODE_ROWS) * larger((int)n.s_stride, 2 * (64 + 16)) * 4);
+    n.p = part(&n.size, n.tiles ? n.block_rows * (int64_t)(TILE_TOKENS + 32) * 2 : 0);
+    // Per row, with room for a whole vector behind the last.
+    const int64_t each = tokens * n.group + LANES;
+    n.maximum = part(&n.size, each * 4);
+    n.sum = part(&n.size, each * LANES * 4);
+    n.shift = part(&n.size, each * 4);
+    n.factor = part(&n.size, each * 4);
     n.key_first = part(&n.size, tokens * 4);
     n.key_last = part(&n.size, tokens * 4);
-    n.k_scales = part(&n.size, n.tile_tokens * 4);
-    n.v_scales = part(&n.size, n.tile_tokens * 4);
+    n.k_scales = part(&n.size, (n.tile_tokens + 64) * 4);
+    n.v_scales = part(&n.size, (n.tile_tokens + 64) * 4);
     n.tail = part(&n.size, 16 * (int64_t)n.padded_v * 4);
     n.k = part(&n.size, n.direct_k ? 0 : (int64_t)n.tile_tokens * n.slots_k * 4);
     n.v_slots = (n.tile_tokens + 16) / (n.in_bf16 ? 2 : 1);
@@ -108,7 +112,7 @@ struct work {
     int transformed;
     struct transform transform;
     void *q;
-    float *o, *s, *maximum, *sum, *correction;
+    float *o, *s, *maximum, *sum, *shift, *correction;
     int32_t *key_first, *key_last; // per token, inclusive; none visible: first > last
 };
 
@@ -212,6 +216,7 @@ static void gather_scales(const struct work *w, const void *base, int64_t block_
         memcpy(to + i, scales, (size_t)exist * 4);
         memset(to + i + exist, 0, (size_t)(16 - exist) * 4);
     }
+    memset(to + round_up(n, 16), 0, 192); // probabilities come in steps of up to 64
 }
 
 // Copies a sub-block of V of which only some tokens exist, with zeros for the others.
@@ -232,32 +237,51 @@ static const void *clean_tail(const struct work *w, const void *v, int exist) {
     return to;
 }
 
+// Places of a tile of n keys from `from` on that a token sees.
+struct range {
+    int first, end;
+};
+
+static struct range seen(const struct work *w, int token, int from, int n) {
+    return (struct range){larger(w->key_first[token] - from, 0), smaller(w->key_last[token] + 1 - from, n)};
+}
+
 // Rows first_row..first_row+rows-1, whose scores begin at w->s; n keys, the first of them `from`.
 static void softmax_rows(struct work *w, int first_row, int rows, int from, int n, const float *k_scales, const float *v_scales) {
     const struct plan *plan = w->plan;
-    const int padded = (int)round_up(n, plan->tiles && !w->few ? 32 : 16);
+    const int padded = (int)round_up(n, 16);
+    const int step = SOFTMAX_STEP(plan->in_bf16);
     struct transform transform = w->transform;
     transform.token_scales = k_scales;
-    for (int r = first_row; r < first_row + rows; r++) {
-        const int i = r / plan->group;
-        float *s = w->s + (r - first_row) * plan->s_stride;
-        const int first = larger(w->key_first[i] - from, 0);
-        const int end = smaller(w->key_last[i] + 1 - from, n);
-        if (first >= end) {
-            memset(s, 0, (size_t)padded * (plan->in_bf16 ? 2 : 4));
-            w->correction[r] = 1;
+    const struct row_state state = {w->maximum + first_row, w->sum + (int64_t)first_row * LANES, w->shift + first_row, w->correction + first_row};
+    for (int r = 0; r < rows; r++) {
+        const int token = (first_row + r) / plan->group;
+        float *s = w->s + r * plan->s_stride;
+        const struct range k = seen(w, token, from, n);
+        if (k.first >= k.end) {
+            state.shift[r] = -INFINITY;
             continue;
         }
         if (w->transformed) {
             const float *slopes = w->params->alibi_slopes;
-            transform.slope = slopes ? slopes[w->item->kv_head * plan->group + r % plan->group] : 0;
-            const int64_t position = (int64_t)w->item->position + w->first_token + i;
-            transform_row(&transform, s, first / LANES * LANES, end, (float)(from - position));
+            transform.slope = slopes ? slopes[w->item->kv_head * plan->group + (first_row + r) % plan->group] : 0;
+            const int64_t position = (int64_t)w->item->position + w->first_token + token;
+            transform_row(&transform, s, k.first / LANES * LANES, k.end, (float)(from - position));
         }
-        if (plan->in_bf16) {
-            w->correction[r] = softmax_row(1, s, padded, first, end, w->factor, v_scales, w->maximum + r, w->sum + r);
+        mask_edges(step, s, k.first, k.end);
+        const int begin = k.first / step * step;
+        state.shift[r] = highest_of(s + begin, (k.end + step - 1) / step * step - begin);
+    }
+    update_rows(&state, rows, w->factor);
+    for (int r = 0; r < rows; r++) {
+        float *s = w->s + r * plan->s_stride;
+        const struct range k = seen(w, (first_row + r) / plan->group, from, n);
+        if (k.first >= k.end) {
+            memset(s, 0, (size_t)padded * (plan->in_bf16 ? 2 : 4));
+        } else if (plan->in_bf16) {
+            softmax_row(1, s, padded, k.first, k.end, w->factor, v_scales, &state, r);
         } else {
-            w->correction[r] = softmax_row(0, s, padded, first, end, w->factor, v_scales, w->maximum + r, w->sum + r);
+            softmax_row(0, s, padded, k.first, k.end, w->factor, v_scales, &state, r);
         }
     }
 }
@@ -273,7 +297,7 @@ static void finish_rows(struct work *w) {
         const int i = w->first_token + r / plan->group;
         const int head = it->kv_head * plan->group + r % plan->group;
         float maximum = w->maximum[r];
-        float sum = w->sum[r];
+        float sum = vf_reduce_add(vf_load(w->sum + (int64_t)r * LANES));
         float weight = 1;
         if (p->sinks && it->partial_row < 0) {
             const float sink = p->sinks[head] * LOG2E;
@@ -363,6 +387,10 @@ static void load_tile(const struct work *w, int from, int count, struct tile *ti
     }
 }
 
+#if HAS_TILES
+#include "attend_amx.h"
+#endif
+
 // Lines of the tile at `from` to ask for while the one before it is computed.
 static void look_ahead(const struct work *w, int from, int count, struct stream *s) {
     s->next = 0;
@@ -414,10 +442,30 @@ static void attend_tiles(struct work *w) {
             const float *block_v_scales = v_scales ? v_scales + j * 16 : 0;
 #if HAS_TILES
             if (plan->tiles) {
-                qk_tiles(q, rows, tile.k + j, count, plan->slots_k / 16, w->s, plan->s_stride, &later);
-                softmax_rows(w, row, rows, first, end - first, block_k_scales, block_v_scales);
-                pv_tiles(scores, plan->s_stride, rows, tile.v + j * 128, plan->v_slots, (count + 1) / 2, plan->padded_v, factor, o,
-                         plan->padded_v);
+                struct block block = {
+                    .w = w,
+                    .state = {w->maximum + row, w->sum + (int64_t)row * LANES, w->shift + row, w->correction + row},
+                    .row = row,
+                    .rows = rows,
+                    .first = first,
+                    .end = end,
+                    .steps = (count + 1) / 2,
+                    .v = tile.v + j * 128,
+                    .o = o,
+                    .scores = {w->s, w->s + plan->block_rows * SCORES},
+                    .p = (uint16_t *)(w->scratch + plan->p),
+                    .k_scales = block_k_scales,
+                    .v_scales = block_v_scales,
+                    .lowest_end = INT32_MAX,
+                };
+                for (int i = token; i < token + tokens; i++) {
+                    block.highest_first = larger(block.highest_first, w->key_first[i]);
+                    block.lowest_end = smaller(block.lowest_end, w->key_last[i] + 1);
+                }
+                for (int r = 0; r < rows; r++) {
+                    block.exact |= !(fabsf(block.state.shift[r]) < 65536.0f);
+                }
+                attend_block(&block, q, tile.k + j, count, &later);
                 continue;
             }
 #endif
@@ -498,7 +546,8 @@ static void attend_part(struct work *w) {
     find_keys(w);
     for (int r = 0; r < w->rows; r++) {
         w->maximum[r] = -INFINITY;
-        w->sum[r] = 0;
+        w->shift[r] = 0;
+        vf_store(w->sum + (int64_t)r * LANES, vf_zero());
     }
     const int blocks = (w->tokens + plan->block_tokens - 1) / plan->block_tokens;
     memset(w->o, 0, (size_t)blocks * (size_t)plan->block_rows * (size_t)plan->padded_v * 4);
@@ -527,6 +576,7 @@ static void attend(const bifocal_cpu_params *p, const bifocal_cpu_item *items, i
         .s = (float *)(at + plan.s),
         .maximum = (float *)(at + plan.maximum),
         .sum = (float *)(at + plan.sum),
+        .shift = (float *)(at + plan.shift),
         .correction = (float *)(at + plan.factor),
         .key_first = (int32_t *)(at + plan.key_first),
         .key_last = (int32_t *)(at + plan.key_last),

@@ -43,57 +43,109 @@ static void transform_row(const struct transform *t, float *s, int from, int to,
     }
 }
 
-// Replaces s[0..n) by 2^(s * factor - maximum) for places from..to-1 and by 0 elsewhere, as floats or, packed
-// to the front, as bfloat16. n is a multiple of 16, from < to. maximum and sum belong to the row; the answer is the factor
-// for what the row has summed up so far. token_scales (of V) multiply the probabilities but not their sum.
-INLINE float softmax_row(const int bf16, float *s, int n, int from, int to, float factor, const float *token_scales,
-                         float *maximum, float *sum) {
-    uint16_t *packed = (uint16_t *)s;
+// The softmax of a block of rows goes in three passes, so that the rows of a pass do not wait for each other: the
+// highest score of each row; what changes for the row by it; the probabilities.
+
+// What one row brings along from tile to tile. The sum is kept in LANES parts.
+struct row_state {
+    float *maximum; // [rows]
+    float *sum;     // [rows][LANES]
+    float *shift;   // [rows] this tile: what is taken off the scores
+    float *factor;  // [rows] this tile: what happens to all that was summed up before
+};
+
+// Probabilities become bfloat16 in pairs of vectors.
+#define SOFTMAX_STEP(BF16) ((BF16) ? 2 * LANES : LANES)
+
+// Puts -inf to the places of s around from..to-1 that share a step with them.
+INLINE void mask_edges(const int step, float *s, int from, int to) {
     const vf none = vf_set(-INFINITY);
-    const int begin = from / LANES * LANES;
-    const int end = (to + LANES - 1) / LANES * LANES;
-    if (begin < from) {
-        vf_store(s + begin, vf_first(from - begin, none, vf_load(s + begin)));
+    for (int i = from / step * step; i < from; i += LANES) {
+        vf_store(s + i, vf_first(smaller(from - i, LANES), none, vf_load(s + i)));
     }
-    if (to < end) {
-        vf_store(s + end - LANES, vf_first(to - (end - LANES), vf_load(s + end - LANES), none));
+    for (int i = to / LANES * LANES; i < (to + step - 1) / step * step; i += LANES) {
+        vf_store(s + i, vf_first(larger(to - i, 0), vf_load(s + i), none));
     }
-    vf highest = none;
-    for (int i = begin; i < end; i += LANES) {
-        highest = vf_max(highest, vf_load(s + i));
+}
+
+// n is a multiple of LANES.
+INLINE float highest_of(const float *s, int n) {
+    vf a = vf_load(s), b = a, c = a, d = a;
+    int i = 0;
+    for (; i + 4 * LANES <= n; i += 4 * LANES) {
+        a = vf_max(a, vf_load(s + i));
+        b = vf_max(b, vf_load(s + i + LANES));
+        c = vf_max(c, vf_load(s + i + 2 * LANES));
+        d = vf_max(d, vf_load(s + i + 3 * LANES));
     }
-    const float old = *maximum;
-    const float candidate = vf_reduce_max(highest) * factor;
-    const float now = candidate > old ? candidate : old;
-    // Nothing but -inf so far: any finite number serves as the maximum.
-    const float shift = now == -INFINITY ? 0.0f : now;
-    const vf f = vf_set(factor);
+    for (; i < n; i += LANES) {
+        a = vf_max(a, vf_load(s + i));
+    }
+    return vf_reduce_max(vf_max(vf_max(a, b), vf_max(c, d)));
+}
+
+// For `rows` rows (rounded up to LANES): highest in, shift and factor out. Everything is a power of two.
+static void update_rows(const struct row_state *t, int rows, float scale) {
+    for (int r = 0; r < rows; r += LANES) {
+        const vf none = vf_set(-INFINITY);
+        const vf old = vf_load(t->maximum + r);
+        const vf now = vf_max(vf_mul(vf_load(t->shift + r), vf_set(scale)), old);
+        vf_store(t->maximum + r, now);
+        // Nothing but -inf so far: any finite number serves.
+        const vf shift = vf_where_equal(now, none, vf_zero(), now);
+        vf_store(t->shift + r, shift);
+        vf_store(t->factor + r, vf_where_equal(old, now, vf_set(1), vf_exp2(vf_sub(old, shift))));
+    }
+}
+
+// Places begin..end-1 of s to 2^(s * scale - shift), as floats or, packed to the front, as bfloat16.
+INLINE void exponentials(const int bf16, const int exact, float *s, int begin, int end, float scale, float shift,
+                         const float *token_scales, float *sum, float factor) {
+    const vf f = vf_set(scale);
     const vf minus = vf_set(-shift);
-    vf total = vf_zero();
-    const int exact = !(fabsf(shift) < 65536.0f);
-    for (int i = begin; i < end; i += LANES) {
-        // Rounding the product first makes equal logits equal however large they are.
-        const vf x = exact ? vf_add(vf_mul(vf_load(s + i), f), minus) : vf_fma(vf_load(s + i), f, minus);
-        vf p = bf16 ? vf_exp2_coarse(x) : vf_exp2(x);
-        total = vf_add(total, p);
-        if (token_scales) {
-            p = vf_mul(p, vf_load(token_scales + i));
+    vf total[2] = {vf_mul(vf_load(sum), vf_set(factor)), vf_zero()};
+    const int vectors = bf16 ? 2 : 1;
+    for (int i = begin; i < end; i += vectors * LANES) {
+        vf p[2];
+        UNROLL for (int j = 0; j < vectors; j++) {
+            const vf raw = vf_load(s + i + j * LANES);
+            const vf x = exact ? vf_add(vf_mul(raw, f), minus) : vf_fma(raw, f, minus);
+            p[j] = bf16 ? vf_exp2_coarse(x) : vf_exp2(x);
+            total[j] = vf_add(total[j], p[j]);
+            if (token_scales) {
+                p[j] = vf_mul(p[j], vf_load(token_scales + i + j * LANES));
+            }
         }
         if (bf16) {
-            vf_store_bf16(packed + i, p);
+            vf_store_bf16_pair((uint16_t *)s + i, p[0], p[1]);
         } else {
-            vf_store(s + i, p);
+            vf_store(s + i, p[0]);
         }
     }
-    if (bf16) {
-        memset(packed, 0, (size_t)begin * 2);
-        memset(packed + end, 0, (size_t)(n - end) * 2);
+    vf_store(sum, vf_add(total[0], total[1]));
+}
+
+// Replaces s[0..n) by probabilities for places from..to-1 and by 0 elsewhere. token_scales (of V) multiply the probabilities
+// but not their sum.
+INLINE void softmax_row(const int bf16, float *s, int n, int from, int to, float scale, const float *token_scales,
+                        const struct row_state *t, int r) {
+    const int step = SOFTMAX_STEP(bf16);
+    const int begin = from / step * step;
+    const int end = (to + step - 1) / step * step;
+    const float shift = t->shift[r];
+    // Rounding the product first makes equal logits equal however large they are.
+    if (!(fabsf(shift) < 65536.0f)) {
+        exponentials(bf16, 1, s, begin, end, scale, shift, token_scales, t->sum + r * LANES, t->factor[r]);
+    } else if (token_scales) {
+        exponentials(bf16, 0, s, begin, end, scale, shift, token_scales, t->sum + r * LANES, t->factor[r]);
     } else {
-        memset(s, 0, (size_t)begin * 4);
-        memset(s + end, 0, (size_t)(n - end) * 4);
+        exponentials(bf16, 0, s, begin, end, scale, shift, 0, t->sum + r * LANES, t->factor[r]);
     }
-    const float correction = old == -INFINITY ? 0.0f : vf_exp2(vf_set(old - shift))[0];
-    *sum = *sum * correction + vf_reduce_add(total);
-    *maximum = now;
-    return correction;
+    const int bytes = bf16 ? 2 : 4;
+    if (begin > 0) {
+        memset(s, 0, (size_t)(begin * bytes));
+    }
+    if (end < n) {
+        memset((char *)s + end * bytes, 0, (size_t)((n - end) * bytes));
+    }
 }

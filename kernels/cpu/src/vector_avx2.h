@@ -39,6 +39,7 @@ INLINE float vf_reduce_add(vf a) {
 INLINE vf vf_where_below(vf x, float limit, vf a, vf b) {
     return _mm256_blendv_ps(b, a, _mm256_cmp_ps(vf_abs(x), _mm256_set1_ps(limit), _CMP_LT_OQ));
 }
+INLINE vf vf_where_equal(vf x, vf y, vf a, vf b) { return _mm256_blendv_ps(b, a, _mm256_cmp_ps(x, y, _CMP_EQ_OQ)); }
 INLINE vf vf_copysign(vf a, vf s) {
     const vf sign = _mm256_set1_ps(-0.0f);
     return _mm256_or_ps(_mm256_and_ps(sign, s), _mm256_andnot_ps(sign, a));
@@ -105,4 +106,8 @@ INLINE void vf_store_bf16(uint16_t *p, vf x) {
     const __m256i s = _mm256_blendv_epi8(r, _mm256_set1_epi32(0x7FC0), nan);
     const __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(s, s), 0x08);
     _mm_storeu_si128((__m128i *)p, _mm256_castsi256_si128(packed));
+}
+INLINE void vf_store_bf16_pair(uint16_t *p, vf a, vf b) {
+    vf_store_bf16(p, a);
+    vf_store_bf16(p + LANES, b);
 }

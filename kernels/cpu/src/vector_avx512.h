@@ -33,6 +33,10 @@ INLINE float vf_reduce_add(vf a) { return _mm512_reduce_add_ps(a); }
 INLINE vf vf_where_below(vf x, float limit, vf a, vf b) {
     return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(_mm512_abs_ps(x), _mm512_set1_ps(limit), _CMP_LT_OQ), b, a);
 }
+// a where x = y, b elsewhere
+INLINE vf vf_where_equal(vf x, vf y, vf a, vf b) {
+    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(x, y, _CMP_EQ_OQ), b, a);
+}
 // magnitude of a, sign of s
 INLINE vf vf_copysign(vf a, vf s) {
     return _mm512_castsi512_ps(
@@ -50,10 +54,9 @@ INLINE void vf_deinterleave(vf a, vf b, vf *even, vf *odd) {
 
 // 2^x for x <= 0 or a little above; 0 far below. Relative error below 2e-7.
 INLINE vf vf_exp2(vf x) {
-    // The clamp keeps the fraction of -inf a number; 2^-1e4 is 0 all the same. NaN stays (second operand).
-    x = _mm512_max_ps(_mm512_set1_ps(-1e4f), x);
-    const vf n = _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    const vf f = _mm512_sub_ps(x, n);
+    // The distance to the nearest whole number; 0 for -inf, which stays what it is without it.
+    const vf f = _mm512_reduce_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    const vf n = _mm512_sub_ps(x, f);
     vf p = _mm512_set1_ps(EXP2_6);
     p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(EXP2_5));
     p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(EXP2_4));
@@ -66,7 +69,7 @@ INLINE vf vf_exp2(vf x) {
 
 // The same within 1.1e-04: enough where the result becomes a bfloat16.
 INLINE vf vf_exp2_coarse(vf x) {
-    x = _mm512_max_ps(_mm512_set1_ps(-1e4f), x);
+    // The fraction of -inf is 0.
     const vf f = _mm512_reduce_ps(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
     vf p = _mm512_set1_ps(EXP2_COARSE_3);
     p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(EXP2_COARSE_2));
@@ -109,6 +112,16 @@ INLINE void vf_store_bf16(uint16_t *p, vf x) {
     const __m512i r = _mm512_srli_epi32(_mm512_add_epi32(b, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7FFF))), 16);
     const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
     _mm256_storeu_si256((__m256i *)p, _mm512_cvtepi32_epi16(_mm512_mask_mov_epi32(r, nan, _mm512_set1_epi32(0x7FC0))));
+#endif
+}
+
+// a, then b
+INLINE void vf_store_bf16_pair(uint16_t *p, vf a, vf b) {
+#ifdef __AVX512BF16__
+    _mm512_storeu_si512(p, (__m512i)_mm512_cvtne2ps_pbh(b, a));
+#else
+    vf_store_bf16(p, a);
+    vf_store_bf16(p + 16, b);
 #endif
 }
 

@@ -30,6 +30,7 @@ INLINE vf vf_iota(void) { return (vf){0, 1, 2, 3}; }
 INLINE float vf_reduce_max(vf a) { return fmaxf(fmaxf(a[0], a[1]), fmaxf(a[2], a[3])); }
 INLINE float vf_reduce_add(vf a) { return (a[0] + a[2]) + (a[1] + a[3]); }
 INLINE vf vf_where_below(vf x, float limit, vf a, vf b) { return vf_choose(vf_abs(x) < vf_set(limit), a, b); }
+INLINE vf vf_where_equal(vf x, vf y, vf a, vf b) { return vf_choose(x == y, a, b); }
 INLINE vf vf_copysign(vf a, vf s) {
     const vi sign = {INT32_MIN, INT32_MIN, INT32_MIN, INT32_MIN};
     return (vf)(((vi)s & sign) | ((vi)a & ~sign));
@@ -80,4 +81,8 @@ INLINE void vf_store_bf16(uint16_t *p, vf x) {
     for (int i = 0; i < LANES; i++) {
         p[i] = float_to_bf16(x[i]);
     }
+}
+INLINE void vf_store_bf16_pair(uint16_t *p, vf a, vf b) {
+    vf_store_bf16(p, a);
+    vf_store_bf16(p + LANES, b);
 }
