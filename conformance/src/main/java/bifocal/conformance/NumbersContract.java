@@ -283,7 +283,8 @@ public interface NumbersContract extends BackendContract {
     if (random.nextInt(3) == 0) {
       layer = ifRuns(layer.withSoftcap(0.5 + 3 * random.nextDouble()), layer);
     }
-    if (random.nextInt(4) == 0) {
+    // A slope times a later key gives logits so large that fp32 rounds them past the bound.
+    if (random.nextInt(4) == 0 && !layer.mask().seesImages()) {
       layer = ifRuns(layer.withAlibi(true), layer);
     }
     return random.nextInt(3) == 0 ? ifRuns(layer.withSinks(true), layer) : layer;
