@@ -7,14 +7,13 @@ import static bifocal.composite.guice.AttentionBinder.platforms;
 import bifocal.composite.guice.PlatformModule;
 import bifocal.core.backend.BackendName;
 import bifocal.core.device.Platform;
-import bifocal.core.select.SelectionPlan;
 import bifocal.cpu.attention.CpuAttnBackend;
 import bifocal.cpu.attention.CpuRuntime;
 import bifocal.cpu.attention.FlexAttentionBackend;
+import bifocal.cpu.select.CpuLatent;
 import bifocal.cpu.select.CpuPolicy;
 import bifocal.routing.MMPrefixAttentionRouting;
 import com.google.inject.AbstractModule;
-import io.vavr.collection.Vector;
 
 /** The backends of the host processor. */
 public final class CpuAttentionModule extends AbstractModule implements PlatformModule {
@@ -33,6 +32,9 @@ public final class CpuAttentionModule extends AbstractModule implements Platform
     backends(binder())
         .addBinding(FlexAttentionBackend.NAME)
         .toInstance(new FlexAttentionBackend(runtime));
+    CpuLatent.all()
+        .forEach(
+            backend -> backends(binder()).addBinding(backend.name()).toInstance(backend));
     composites(binder())
         .bind(FLEX_CPU_ATTN)
         .of(FlexAttentionBackend.NAME, CpuAttnBackend.NAME)
@@ -40,6 +42,6 @@ public final class CpuAttentionModule extends AbstractModule implements Platform
     platforms(binder())
         .addBinding()
         .toInstance(
-            new CpuPolicy((request, asked) -> SelectionPlan.byPriority(asked, Vector.empty())));
+            new CpuPolicy(CpuLatent::plan));
   }
 }

@@ -3,10 +3,11 @@ package bifocal.xpu;
 import bifocal.composite.guice.AttentionBinder;
 import bifocal.composite.guice.PlatformModule;
 import bifocal.core.device.Platform;
+import bifocal.xpu.select.XpuBackends;
 import bifocal.xpu.select.XpuPolicy;
 import com.google.inject.AbstractModule;
 
-/** How Intel devices choose among the backends that are there. */
+/** The backends of Intel devices, and how the platform chooses among all that are there. */
 public final class XpuAttentionModule extends AbstractModule implements PlatformModule {
   @Override
   public Platform platform() {
@@ -15,6 +16,10 @@ public final class XpuAttentionModule extends AbstractModule implements Platform
 
   @Override
   protected void configure() {
+    XpuBackends.all()
+        .forEach(
+            backend ->
+                AttentionBinder.backends(binder()).addBinding(backend.name()).toInstance(backend));
     AttentionBinder.platforms(binder()).addBinding().toInstance(new XpuPolicy());
   }
 }

@@ -78,6 +78,7 @@ public final class CpuPolicy implements PlatformPolicy {
   public Seq<PriorityList> priorityLists() {
     return Vector.of(
         new PriorityList("standard", "CPU", "", DENSE),
-        new PriorityList("standard", "CPU", "images see both ways", WITH_IMAGES));
+            new PriorityList("standard", "CPU", "images see both ways", WITH_IMAGES))
+        .appendAll(CpuLatent.printed());
   }
 }

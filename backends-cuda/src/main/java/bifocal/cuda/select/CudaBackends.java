@@ -7,7 +7,6 @@ import bifocal.core.backend.AttentionBackend;
 import bifocal.core.select.DeclaredBackend;
 import bifocal.core.select.KnownBackend;
 import bifocal.core.select.PlatformPolicy;
-import bifocal.core.select.SelectionPlan;
 import bifocal.routing.MMPrefixAttentionRouting;
 import io.vavr.collection.Seq;
 import io.vavr.collection.Vector;
@@ -16,6 +15,8 @@ import io.vavr.collection.Vector;
 public final class CudaBackends {
   private static final String FLASH_ATTENTION =
       "FLASH_ATTENTION_LIBRARY: FlashAttention's kernels behind a C interface";
+  private static final String FLASHINFER =
+      "FLASHINFER_LIBRARY: FlashInfer's kernels, called without Python";
   private static final String TRITON_PACK = "TRITON_PACK: a pack of these kernels";
   private static final String ALIAS =
       "CONFIGURATION_NAME: chooses the decode kernel of MINIMAX_M3_SPARSE, runs nothing itself";
@@ -26,12 +27,10 @@ public final class CudaBackends {
 
   /** Every backend that is not a composite. */
   public static Seq<AttentionBackend<?>> all() {
-    return Vector.of(
+    return Vector.<AttentionBackend<?>>of(
         DeclaredBackend.needing(FLASH_ATTENTION, FlashAttention.DECLARATION),
         DeclaredBackend.needing(FLASH_ATTENTION, FlashAttentionDiffKv.DECLARATION),
-        DeclaredBackend.needing(
-            "FLASHINFER_LIBRARY: FlashInfer's kernels, called without Python",
-            FlashInfer.DECLARATION),
+        DeclaredBackend.needing(FLASHINFER, FlashInfer.DECLARATION),
         DeclaredBackend.needing(TRITON_PACK, TritonAttention.DECLARATION),
         DeclaredBackend.needing(TRITON_PACK, TritonAttentionDiffKv.DECLARATION),
         DeclaredBackend.needing(TRITON_PACK, TurboQuant.DECLARATION),
@@ -42,12 +41,35 @@ public final class CudaBackends {
         DeclaredBackend.needing(ALIAS, MiniMaxM3.CUTLASS_MSA),
         DeclaredBackend.needing(ALIAS, MiniMaxM3.TRITON_MSA),
         DeclaredBackend.needing(FLASHMLA, DeepSeekV41.MEGA_ATTN),
-        DeclaredBackend.needing(FLASHMLA, DeepSeekV41.FLASHMLA_SPARSE));
+        DeclaredBackend.needing(FLASHMLA, DeepSeekV41.FLASHMLA_SPARSE))
+        .appendAll(latent());
+  }
+
+  /** The latent backends, dense and sparse. */
+  private static Seq<AttentionBackend<?>> latent() {
+    return Vector.of(
+        DeclaredBackend.needing(
+            "CUTLASS_LIBRARY: CUTLASS's latent decode behind a C interface", DenseLatent.CUTLASS),
+        DeclaredBackend.needing(FLASHINFER, DenseLatent.FLASHINFER),
+        DeclaredBackend.needing(
+            "TOKENSPEED_PACKAGE: the tokenspeed-mla kernels, called without Python",
+            DenseLatent.TOKENSPEED),
+        DeclaredBackend.needing(FLASHMLA, DenseLatent.FLASHMLA),
+        DeclaredBackend.needing(FLASH_ATTENTION, DenseLatent.FLASH_ATTENTION),
+        DeclaredBackend.needing(TRITON_PACK, DenseLatent.TRITON),
+        DeclaredBackend.needing(FLASHINFER, SparseLatent.FLASHINFER),
+        DeclaredBackend.needing(FLASHINFER, SparseLatent.FLASHINFER_SM120),
+        DeclaredBackend.needing(FLASHINFER, SparseLatent.FLASHINFER_SM90),
+        DeclaredBackend.needing(FLASHMLA, SparseLatent.FLASHMLA),
+        DeclaredBackend.needing(FLASH_ATTENTION, SparseLatent.FLASH_ATTENTION),
+        DeclaredBackend.needing(FLASHMLA, DeepSeekV4.FLASHMLA),
+        DeclaredBackend.needing(FLASHINFER, DeepSeekV4.FLASHINFER),
+        DeclaredBackend.needing(FLASHINFER, DeepSeekV41.FLASHINFER));
   }
 
   /** How the platform chooses. */
   public static PlatformPolicy policy() {
-    return new CudaPolicy((request, asked) -> SelectionPlan.byPriority(asked, Vector.empty()));
+    return new CudaPolicy(CudaLatentPolicy::plan);
   }
 
   /** Says the composites. */

@@ -16,6 +16,11 @@ import bifocal.core.select.PlatformPolicy;
 import bifocal.core.select.PriorityList;
 import bifocal.core.select.SelectionPlan;
 import bifocal.core.select.SelectionRequest;
+import bifocal.core.backend.InvalidReason;
+import bifocal.core.select.AttentionConfig;
+import bifocal.core.select.LatentPrefill;
+import bifocal.core.select.LayerKind;
+import io.vavr.control.Validation;
 import io.vavr.collection.Seq;
 import io.vavr.collection.Vector;
 import io.vavr.control.Option;
@@ -93,30 +98,33 @@ public final class CudaPolicy implements PlatformPolicy {
     AttentionRequest asked = request.asked();
     return switch (asked.layer()) {
       case AttentionLayerSpec.Dense dense -> dense(request, asked);
-      case AttentionLayerSpec.BlockSparse sparse -> blockSparse(asked, sparse);
+      case AttentionLayerSpec.BlockSparse sparse -> blockSparse(request, asked, sparse);
       case AttentionLayerSpec.Mla mla -> latent.plan(request, asked);
       case AttentionLayerSpec.SparseMla sparse -> latent.plan(request, asked);
     };
   }
 
-  /** The backend of block-sparse layers reads no cache of type {@code auto}. */
+  /**
+   * The backend of block-sparse layers reads no cache of type {@code auto}. A model wires it whatever
+   * else is named for its other layers.
+   */
   private static SelectionPlan blockSparse(
-      AttentionRequest asked, AttentionLayerSpec.BlockSparse sparse) {
-    AttentionLayerSpec.Dense dense = sparse.dense();
+      SelectionRequest request, AttentionRequest asked, AttentionLayerSpec.BlockSparse sparse) {
+    KvCacheDtype cache = sparse.kvCacheDtype();
     AttentionRequest resolved =
-        new AttentionRequest(
-            new AttentionLayerSpec.BlockSparse(
-                dense.withKvCacheDtype(
-                    dense.kvCacheDtype() == KvCacheDtype.AUTO
-                        ? KvCacheDtype.AUTO.resolve(dense.dtype())
-                        : dense.kvCacheDtype()),
-                sparse.sparseBlockSize(),
-                sparse.topkBlocks()),
-            asked.device(),
-            asked.blockSize(),
-            asked.deployment());
-    return SelectionPlan.byModel(
-        resolved, BLOCK_SPARSE, "block-sparse layers are wired to their own backend");
+        asked.withLayer(
+            sparse.cachedAs(cache == KvCacheDtype.AUTO ? cache.resolve(sparse.dtype()) : cache));
+    SelectionPlan plan =
+        SelectionPlan.byModel(
+            resolved, BLOCK_SPARSE, "block-sparse layers are wired to their own backend");
+    Option<BackendName> other =
+        request
+            .config()
+            .backendOf(LayerKind.of(sparse))
+            .filter(name -> !BLOCK_SPARSE.contains(name));
+    return request.model().miniMaxM3() && other.isDefined()
+        ? plan.whateverIsNamed().noting(other.get() + " is for the dense layers alone")
+        : plan;
   }
 
   private static SelectionPlan dense(SelectionRequest request, AttentionRequest asked) {
@@ -203,7 +211,19 @@ public final class CudaPolicy implements PlatformPolicy {
         new PriorityList("standard", "SM 8.x-9.x", "", ELSEWHERE),
         new PriorityList(
             "standard", "SM 10.x", "causal, images see both ways", ON_BLACKWELL_WITH_IMAGES),
-        new PriorityList("standard", "SM 9.x", "images see both ways", ON_HOPPER_WITH_IMAGES));
+        new PriorityList("standard", "SM 9.x", "images see both ways", ON_HOPPER_WITH_IMAGES))
+        .appendAll(LatentOrder.printed());
+  }
+
+  @Override
+  public Validation<Seq<InvalidReason>, LatentPrefill> latentPrefill(
+      BackendName decode, AttentionRequest asked, AttentionConfig config) {
+    return CudaLatentPolicy.prefill(decode, asked, config);
+  }
+
+  @Override
+  public Seq<Seq<String>> latentPrefillRows() {
+    return CudaLatentPolicy.prefillRows();
   }
 
   static Seq<BackendName> names(KnownBackend... backends) {

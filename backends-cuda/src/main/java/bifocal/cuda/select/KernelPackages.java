@@ -10,7 +10,15 @@ enum KernelPackages {
   FLASH_ATTENTION_3("fa3"),
   FLASH_ATTENTION_4("fa4"),
   FLASHINFER_CUBINS("flashinfer-cubins"),
-  B12X("b12x");
+  B12X("b12x"),
+  FLASHINFER("flashinfer"),
+  FLASHINFER_SPARSE_MLA("flashinfer-sparse-mla"),
+  FLASHINFER_MLA_SM90("flashinfer-mla-sm90"),
+  FLASHMLA("flashmla"),
+  FLASHMLA_EXTENSION("flashmla-extension"),
+  FLASHMLA_MEGA("flashmla-mega"),
+  FLASHMLA_MEGA_PERMUTE("flashmla-mega-permute"),
+  TOKENSPEED_MLA("tokenspeed-mla");
 
   private final String label;
 

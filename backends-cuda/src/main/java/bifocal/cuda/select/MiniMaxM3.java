@@ -8,6 +8,7 @@ import bifocal.core.backend.FeatureSet;
 import bifocal.core.backend.HeadSizes;
 import bifocal.core.cache.BlockSizes;
 import bifocal.core.cache.KvCacheDtype;
+import bifocal.core.device.Platform;
 import bifocal.core.graph.GraphSupport;
 import bifocal.core.select.BackendDeclaration;
 import bifocal.core.select.FeatureRow;
@@ -35,7 +36,7 @@ final class MiniMaxM3 {
               Feature.KV_SCALES,
               Feature.KV_CONNECTOR,
               Feature.ADAPTIVE_VERIFICATION)
-          .withDevices(DeviceSupport.cuda());
+          .withDevices(DeviceSupport.on(Platform.CUDA, Platform.ROCM));
 
   private static final FeatureSet DEFAULTS =
       Features.DECODER

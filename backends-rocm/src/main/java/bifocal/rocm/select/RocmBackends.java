@@ -2,9 +2,7 @@ package bifocal.rocm.select;
 
 import bifocal.core.backend.AttentionBackend;
 import bifocal.core.select.DeclaredBackend;
-import bifocal.core.select.KnownBackend;
 import bifocal.core.select.PlatformPolicy;
-import bifocal.core.select.SelectionPlan;
 import io.vavr.collection.Seq;
 import io.vavr.collection.Vector;
 
@@ -20,14 +18,16 @@ public final class RocmBackends {
     return Vector.of(
         DeclaredBackend.needing(HIP, RocmRows.ROCM),
         DeclaredBackend.needing(AITER, RocmRows.FLASH),
-        DeclaredBackend.needing(AITER, RocmRows.UNIFIED));
+        DeclaredBackend.needing(AITER, RocmRows.UNIFIED),
+        DeclaredBackend.needing(AITER, LatentRocmRows.DENSE),
+        DeclaredBackend.needing(AITER, LatentRocmRows.TRITON),
+        DeclaredBackend.needing(AITER, LatentRocmRows.SPARSE),
+        DeclaredBackend.needing(
+            "FLASHMLA_LIBRARY: FlashMLA's kernels for AMD devices", LatentRocmRows.SPARSE_V4));
   }
 
   /** How the platform chooses. */
   public static PlatformPolicy policy() {
-    return new RocmPolicy(
-        (request, asked) ->
-            SelectionPlan.byPriority(
-                asked, Vector.of(KnownBackend.ROCM_AITER_MLA_SPARSE.backend())));
+    return new RocmPolicy(RocmLatentPolicy::plan);
   }
 }

@@ -15,6 +15,10 @@ import bifocal.core.select.PlatformPolicy;
 import bifocal.core.select.PriorityList;
 import bifocal.core.select.SelectionPlan;
 import bifocal.core.select.SelectionRequest;
+import bifocal.core.backend.InvalidReason;
+import bifocal.core.select.AttentionConfig;
+import bifocal.core.select.LatentPrefill;
+import io.vavr.control.Validation;
 import io.vavr.collection.Seq;
 import io.vavr.collection.Vector;
 import io.vavr.control.Option;
@@ -125,6 +129,18 @@ public final class RocmPolicy implements PlatformPolicy {
             triton
                 .prepend(RocmRows.AITER_UNIFIED)
                 .prepend(RocmRows.AITER_FLASH)
-                .prepend(RocmRows.ROCM_ATTN)));
+                .prepend(RocmRows.ROCM_ATTN)))
+        .appendAll(RocmLatentPolicy.printed());
+  }
+
+  @Override
+  public Validation<Seq<InvalidReason>, LatentPrefill> latentPrefill(
+      BackendName decode, AttentionRequest asked, AttentionConfig config) {
+    return RocmLatentPolicy.prefill(decode, asked, config);
+  }
+
+  @Override
+  public Seq<Seq<String>> latentPrefillRows() {
+    return RocmLatentPolicy.prefillRows();
   }
 }

@@ -42,6 +42,11 @@ public final class XpuPolicy implements PlatformPolicy {
   @Override
   public SelectionPlan plan(SelectionRequest request) {
     AttentionRequest asked = request.asked();
+    if (request.model().deepSeekV4() || request.model().deepSeekV41()) {
+      return SelectionPlan.byPriority(asked, Vector.empty())
+          .whateverIsNamed()
+          .noting("The model's own class on this platform has no name that a user could choose.");
+    }
     return SelectionPlan.byPriority(asked, order(asked));
   }
 

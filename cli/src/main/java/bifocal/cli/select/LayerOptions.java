@@ -129,7 +129,7 @@ final class LayerOptions {
   @picocli.CommandLine.Option(
       names = "--index-topk",
       paramLabel = "N",
-      description = "Keys that the indexer chooses per query.")
+      description = "Keys that the indexer chooses per query; 0 when the model does not say.")
   private int indexTopk = TOP_K;
 
   @picocli.CommandLine.Option(names = "--has-sink", description = "A sink logit per head.")
@@ -306,14 +306,16 @@ final class LayerOptions {
     return shape
         .sparse()
         .<AttentionLayerSpec>map(
-            sparse -> new AttentionLayerSpec.SparseMla(mla, Math.max(1, sparse.topk())))
+            sparse ->
+                new AttentionLayerSpec.SparseMla(
+                    mla, Option.when(sparse.topk() > 0, sparse.topk())))
         .getOrElse(mla);
   }
 
   private AttentionLayerSpec layer() {
     if (useMla) {
       AttentionLayerSpec.Mla mla = latent();
-      return useSparse ? new AttentionLayerSpec.SparseMla(mla, indexTopk) : mla;
+      return useSparse ? new AttentionLayerSpec.SparseMla(mla, topk()) : mla;
     }
     AttentionLayerSpec.Dense dense = dense();
     return useSparse
@@ -362,6 +364,10 @@ final class LayerOptions {
         adjusted(AttentionMask.CAUSAL),
         Math.pow(Math.max(1, qkNope + rotary), -0.5),
         hasSink);
+  }
+
+  private Option<Integer> topk() {
+    return Option.when(indexTopk != 0, indexTopk);
   }
 
   private AttentionMask adjusted(AttentionMask mask) {

@@ -23,6 +23,16 @@ public record AttentionRequest(
     return new AttentionRequest(layer, device, Option.none(), Deployment.PLAIN);
   }
 
+  /** The same request for another layer. */
+  public AttentionRequest withLayer(AttentionLayerSpec other) {
+    return new AttentionRequest(other, device, blockSize, deployment);
+  }
+
+  /** The same request with another pinned block size. */
+  public AttentionRequest withBlockSize(int tokens) {
+    return new AttentionRequest(layer, device, Option.some(tokens), deployment);
+  }
+
   /** Whether two-way image visibility is asked for, by this layer or another of the model. */
   public boolean mmPrefix() {
     return deployment.modelSeesImages() || layer.mask().seesImages();

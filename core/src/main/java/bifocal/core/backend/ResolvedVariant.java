@@ -1,5 +1,6 @@
 package bifocal.core.backend;
 
+import bifocal.core.cache.KvCacheDtype;
 import bifocal.core.graph.GraphSupport;
 import io.vavr.collection.Seq;
 import io.vavr.collection.Vector;
@@ -16,6 +17,8 @@ import io.vavr.control.Option;
  *     declared sizes say enough
  * @param notes how the version came about, where that is worth knowing
  * @param refusal why no version serves the request
+ * @param cacheType type that the cache gets in place of the one asked for, absent when that stands
+ * @param decodes which requests count as decodes, absent where the backend draws no such line
  */
 public record ResolvedVariant(
     String version,
@@ -23,7 +26,28 @@ public record ResolvedVariant(
     GraphSupport graphSupport,
     Option<Integer> preferredBlockSize,
     Seq<String> notes,
-    Option<InvalidReason> refusal) {
+    Option<InvalidReason> refusal,
+    Option<KvCacheDtype> cacheType,
+    Option<DecodeThreshold> decodes) {
+
+  /** A variant that takes the cache as it is asked for, and draws no line between phases. */
+  public ResolvedVariant(
+      String version,
+      Capabilities capabilities,
+      GraphSupport graphSupport,
+      Option<Integer> preferredBlockSize,
+      Seq<String> notes,
+      Option<InvalidReason> refusal) {
+    this(
+        version,
+        capabilities,
+        graphSupport,
+        preferredBlockSize,
+        notes,
+        refusal,
+        Option.none(),
+        Option.none());
+  }
 
   /** A variant that needs no explanation. */
   public static ResolvedVariant of(
@@ -35,18 +59,65 @@ public record ResolvedVariant(
   /** The same variant, which wants blocks of this size unless another is pinned. */
   public ResolvedVariant preferringBlocksOf(int tokens) {
     return new ResolvedVariant(
-        version, capabilities, graphSupport, Option.some(tokens), notes, refusal);
+        version,
+        capabilities,
+        graphSupport,
+        Option.some(tokens),
+        notes,
+        refusal,
+        cacheType,
+        decodes);
   }
 
   /** The same variant with remarks on how it was resolved. */
   public ResolvedVariant noting(Seq<String> remarks) {
     return new ResolvedVariant(
-        version, capabilities, graphSupport, preferredBlockSize, notes.appendAll(remarks), refusal);
+        version,
+        capabilities,
+        graphSupport,
+        preferredBlockSize,
+        notes.appendAll(remarks),
+        refusal,
+        cacheType,
+        decodes);
   }
 
   /** The same variant, which does not serve the request after all. */
   public ResolvedVariant refusing(InvalidReason reason) {
     return new ResolvedVariant(
-        version, capabilities, graphSupport, preferredBlockSize, notes, Option.some(reason));
+        version,
+        capabilities,
+        graphSupport,
+        preferredBlockSize,
+        notes,
+        Option.some(reason),
+        cacheType,
+        decodes);
+  }
+
+  /** The same variant, which gives the cache another type than the one asked for. */
+  public ResolvedVariant caching(KvCacheDtype type) {
+    return new ResolvedVariant(
+        version,
+        capabilities,
+        graphSupport,
+        preferredBlockSize,
+        notes,
+        refusal,
+        Option.some(type),
+        decodes);
+  }
+
+  /** The same variant, which says what it runs as decodes. */
+  public ResolvedVariant dividing(DecodeThreshold threshold) {
+    return new ResolvedVariant(
+        version,
+        capabilities,
+        graphSupport,
+        preferredBlockSize,
+        notes,
+        refusal,
+        cacheType,
+        Option.some(threshold));
   }
 }

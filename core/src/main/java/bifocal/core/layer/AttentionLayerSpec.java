@@ -69,6 +69,19 @@ public sealed interface AttentionLayerSpec {
     };
   }
 
+  /** The same layer with another KV cache type. */
+  default AttentionLayerSpec cachedAs(KvCacheDtype type) {
+    return switch (this) {
+      case Dense dense -> dense.withKvCacheDtype(type);
+      case Mla mla -> mla.withKvCacheDtype(type);
+      case SparseMla sparse ->
+          new SparseMla(sparse.latent().withKvCacheDtype(type), sparse.indexTopk());
+      case BlockSparse sparse ->
+          new BlockSparse(
+              sparse.dense().withKvCacheDtype(type), sparse.sparseBlockSize(), sparse.topkBlocks());
+    };
+  }
+
   /** Query heads per KV head. */
   default int groupSize() {
     return numHeads() / numKvHeads();
@@ -292,6 +305,21 @@ public sealed interface AttentionLayerSpec {
       requireFinite("attention scale", scale);
     }
 
+    /** The same layer with another KV cache type. */
+    public Mla withKvCacheDtype(KvCacheDtype other) {
+      return new Mla(
+          numHeads,
+          kvLoraRank,
+          qkNopeHeadDim,
+          qkRopeHeadDim,
+          vHeadDim,
+          dtype,
+          other,
+          mask,
+          scale,
+          sinks);
+    }
+
     @Override
     public int numKvHeads() {
       return 1;
@@ -317,12 +345,17 @@ public sealed interface AttentionLayerSpec {
    * Latent attention over the keys an indexer chose.
    *
    * @param latent the latent attention underneath
-   * @param indexTopk keys chosen per query
+   * @param indexTopk keys chosen per query, absent when the model does not say
    */
-  record SparseMla(Mla latent, int indexTopk) implements AttentionLayerSpec {
+  record SparseMla(Mla latent, Option<Integer> indexTopk) implements AttentionLayerSpec {
 
     public SparseMla {
-      requirePositive("index top-k", indexTopk);
+      indexTopk.forEach(keys -> requirePositive("index top-k", keys));
+    }
+
+    /** A layer of a model that says how many keys are chosen. */
+    public SparseMla(Mla latent, int indexTopk) {
+      this(latent, Option.some(indexTopk));
     }
 
     @Override

@@ -11,6 +11,7 @@ import bifocal.core.backend.KvContract;
 import bifocal.core.backend.ReasonCode;
 import bifocal.core.backend.ResolvedVariant;
 import bifocal.core.backend.ResolvesVariants;
+import bifocal.core.cache.KvCacheDtype;
 import bifocal.core.cache.KvCacheSpec;
 import bifocal.core.cache.KvScales;
 import bifocal.core.graph.GraphSupport;
@@ -94,7 +95,27 @@ record Judgement(
     return leaves(backend, asked)
         .flatMap(leaf -> leaf.variant().map(ResolvedVariant::notes))
         .flatMap(notes -> notes)
-        .distinct();
+        .distinct()
+        .appendAll(
+            Option.when(
+                valid() && cacheType() != asked.layer().kvCacheDtype(),
+                () ->
+                    "Using "
+                        + cacheType()
+                        + " KV cache format for "
+                        + backend.name()
+                        + " backend."));
+  }
+
+  /** The type of the cache: as it was asked for, or what the backend makes of it. */
+  KvCacheDtype cacheType() {
+    return cacheType(backend, asked);
+  }
+
+  private static KvCacheDtype cacheType(AttentionBackend<?> backend, AttentionRequest asked) {
+    return backend instanceof ResolvesVariants resolving
+        ? resolving.variant(asked).cacheType().getOrElse(asked.layer().kvCacheDtype())
+        : asked.layer().kvCacheDtype();
   }
 
   Seq<SelectionReport.KernelVersion> versions() {
@@ -160,7 +181,7 @@ record Judgement(
     return KvContract.resolve(
         writer,
         readers,
-        asked.layer(),
+        asked.layer().cachedAs(cacheType(backend, asked)),
         KvScales.ONE,
         asked.blockSize().orElse(() -> preferredBlockSize(backend, asked)));
   }

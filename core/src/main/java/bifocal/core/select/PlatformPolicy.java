@@ -1,6 +1,7 @@
 package bifocal.core.select;
 
 import bifocal.core.backend.AttentionRequest;
+import bifocal.core.backend.BackendName;
 import bifocal.core.backend.InvalidReason;
 import bifocal.core.device.DeviceProfile;
 import bifocal.core.device.Platform;
@@ -32,13 +33,13 @@ public interface PlatformPolicy {
   Seq<PriorityList> priorityLists();
 
   /**
-   * The backend of latent prefill beside a chosen decode backend; absent for other layers.
+   * The backend of latent prefill beside a chosen decode backend.
    *
-   * @return its name, or every reason against the one that the user names
+   * @return which, or every reason against the one that the user names
    */
-  default Validation<Seq<InvalidReason>, Option<String>> latentPrefill(
-      AttentionRequest asked, AttentionConfig config) {
-    return Validation.valid(Option.none());
+  default Validation<Seq<InvalidReason>, LatentPrefill> latentPrefill(
+      BackendName decode, AttentionRequest asked, AttentionConfig config) {
+    return Validation.valid(LatentPrefill.NONE);
   }
 
   /**

@@ -16,7 +16,11 @@ final class RefusalText {
     return "Selected backend "
         + backend
         + " is not valid for this configuration. Reason: "
-        + reasons.map(reason -> quoted(reason.text())).mkString("[", ", ", "]");
+        + listed(reasons.map(InvalidReason::text));
+  }
+
+  static String listed(Seq<String> texts) {
+    return texts.map(RefusalText::quoted).mkString("[", ", ", "]");
   }
 
   static String automatic(AttentionRequest asked, Seq<Candidate> candidates) {

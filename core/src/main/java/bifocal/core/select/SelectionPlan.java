@@ -12,9 +12,20 @@ import io.vavr.collection.Vector;
  * @param order candidates, first choice first
  * @param source {@code MODEL} where the model and not the platform's list names the candidates
  * @param notes what the model's policies changed
+ * @param settled whether the model decides even where the user names a backend
  */
 public record SelectionPlan(
-    AttentionRequest asked, Seq<BackendName> order, Source source, Seq<String> notes) {
+    AttentionRequest asked,
+    Seq<BackendName> order,
+    Source source,
+    Seq<String> notes,
+    boolean settled) {
+
+  /** A plan that leaves a backend that the user names as it is. */
+  public SelectionPlan(
+      AttentionRequest asked, Seq<BackendName> order, Source source, Seq<String> notes) {
+    this(asked, order, source, notes, false);
+  }
 
   /** A platform's list, with nothing changed. */
   public static SelectionPlan byPriority(AttentionRequest asked, Seq<BackendName> order) {
@@ -27,8 +38,13 @@ public record SelectionPlan(
     return new SelectionPlan(asked, order, Source.MODEL, Vector.of(because));
   }
 
+  /** The same plan, whatever backend the user names. */
+  public SelectionPlan whateverIsNamed() {
+    return new SelectionPlan(asked, order, source, notes, true);
+  }
+
   /** The same plan with a remark. */
   public SelectionPlan noting(String remark) {
-    return new SelectionPlan(asked, order, source, notes.append(remark));
+    return new SelectionPlan(asked, order, source, notes.append(remark), settled);
   }
 }

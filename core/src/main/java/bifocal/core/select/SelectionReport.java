@@ -17,7 +17,7 @@ import io.vavr.control.Option;
  * @param extension whether the reference alone would have refused it
  * @param versions versions of the chosen backend, or of its children, as {@code NAME VERSION}
  * @param latentPrefill backend of latent prefill, absent for other layers
- * @param kvCacheDtype type of the cache as it was asked for
+ * @param kvCacheDtype type of the cache: as it was asked for, or what the backend makes of it
  * @param contract the agreement among all who touch the cache, absent where there is none
  * @param kernelBlockSizes kernel block sizes that the chosen backend runs
  * @param blockSize tokens per block of the block table, absent without a cache

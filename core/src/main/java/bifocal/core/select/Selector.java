@@ -147,7 +147,10 @@ public final class Selector {
       if (config.prefillBackend().isDefined() || config.decodeBackend().isDefined()) {
         return pair(config.prefillBackend(), config.decodeBackend());
       }
-      Option<BackendName> named = config.backendOf(LayerKind.of(plan.asked().layer()));
+      Option<BackendName> named =
+          plan.settled()
+              ? Option.none()
+              : config.backendOf(LayerKind.of(plan.asked().layer()));
       return named.isDefined() ? explicit(judge(named.get())) : automatic();
     }
 
@@ -276,8 +279,8 @@ public final class Selector {
 
     private Validation<SelectionRefusal, SelectionReport> report(
         Judgement chosen, Source source, Seq<Candidate> candidates, Seq<String> warnings) {
-      Validation<Seq<InvalidReason>, Option<String>> latentPrefill =
-          policy.latentPrefill(plan.asked(), request.config());
+      Validation<Seq<InvalidReason>, LatentPrefill> latentPrefill =
+          policy.latentPrefill(chosen.backend().name(), plan.asked(), request.config());
       if (latentPrefill.isInvalid()) {
         return refusal(
             ErrorCode.INVALID_SELECTION,
@@ -291,15 +294,18 @@ public final class Selector {
               plan.asked().device(),
               chosen.extension(),
               chosen.versions(),
-              latentPrefill.get(),
-              plan.asked().layer().kvCacheDtype(),
+              latentPrefill.get().backend(),
+              chosen.cacheType(),
               chosen.contract(),
               chosen.features().blockSizes(),
               plan.asked().layer().type().usesKvCache() ? chosen.blockSize() : Option.none(),
               chosen.graphSupport(),
               chosen.children(),
               candidates,
-              plan.notes().appendAll(chosen.notes()).appendAll(warnings)));
+              plan.notes()
+                  .appendAll(chosen.notes())
+                  .appendAll(latentPrefill.get().notes())
+                  .appendAll(warnings)));
     }
 
     private Validation<SelectionRefusal, SelectionReport> refusal(

@@ -1,0 +1,34 @@
+package bifocal.cuda.select;
+
+import bifocal.core.cache.KvCacheDtype;
+import bifocal.core.device.DeviceProfile;
+import io.vavr.collection.HashSet;
+import io.vavr.collection.Set;
+
+/** What becomes of the type that a latent cache is asked to have. */
+final class LatentCacheTypes {
+  private static final int BLACKWELL = 10;
+  private static final Set<KvCacheDtype> PACKABLE =
+      HashSet.of(
+          KvCacheDtype.AUTO, KvCacheDtype.FP8, KvCacheDtype.FP8_E4M3, KvCacheDtype.FP8_DS_MLA);
+
+  private LatentCacheTypes() {}
+
+  /** Whether a cache is quantised in the eyes of the priority list; TurboQuant is not. */
+  static boolean quantized(KvCacheDtype type) {
+    String label = type.label();
+    return label.startsWith("fp8")
+        || label.startsWith("nvfp4")
+        || label.endsWith("per_token_head");
+  }
+
+  /** Whether DeepSeek V4 stores a cache of this type in packed records. */
+  static boolean packable(KvCacheDtype type) {
+    return PACKABLE.contains(type);
+  }
+
+  /** Whether DeepSeek V4's cache has packed records with FlashInfer, too. */
+  static boolean packedByFlashInfer(DeviceProfile device) {
+    return Sm.major(device) > BLACKWELL;
+  }
+}

@@ -1,0 +1,111 @@
+package bifocal.core.select;
+
+import bifocal.core.backend.AttentionRequest;
+import bifocal.core.backend.InvalidReason;
+import bifocal.core.backend.ReasonCode;
+import bifocal.core.error.BifocalException;
+import bifocal.core.error.ErrorCode;
+import bifocal.core.error.NearestName;
+import bifocal.core.layer.AttentionLayerSpec;
+import io.vavr.collection.Seq;
+import io.vavr.collection.Vector;
+import io.vavr.control.Option;
+import io.vavr.control.Validation;
+
+/**
+ * Backends of latent prefill, first choice first. One that the user names is taken or refused.
+ *
+ * @param backends those that are tried
+ * @param others those that may be named, and are not tried
+ */
+public record LatentPrefillOrder(
+    Seq<LatentPrefillBackend> backends, Seq<LatentPrefillBackend> others) {
+  private static final String CUSTOM = "CUSTOM";
+
+  /** The backend of a layer whose decode backend has a dense path for prefills. */
+  public Validation<Seq<InvalidReason>, LatentPrefill> choose(
+      AttentionRequest asked, AttentionConfig config) {
+    Option<String> named = config.mlaPrefillBackend();
+    return latent(asked.layer())
+        .map(
+            mla ->
+                named.isDefined()
+                    ? explicit(find(named.get()), asked, mla)
+                    : automatic(asked, mla))
+        .getOrElse(Validation.valid(LatentPrefill.NONE));
+  }
+
+  /** The latent attention underneath a layer, absent for other layers. */
+  public static Option<AttentionLayerSpec.Mla> latent(AttentionLayerSpec layer) {
+    return switch (layer) {
+      case AttentionLayerSpec.Mla mla -> Option.some(mla);
+      case AttentionLayerSpec.SparseMla sparse -> Option.some(sparse.latent());
+      case AttentionLayerSpec.Dense dense -> Option.none();
+      case AttentionLayerSpec.BlockSparse sparse -> Option.none();
+    };
+  }
+
+  private static Validation<Seq<InvalidReason>, LatentPrefill> explicit(
+      LatentPrefillBackend backend, AttentionRequest asked, AttentionLayerSpec.Mla mla) {
+    Seq<String> reasons = backend.reasons(asked, mla);
+    return reasons.isEmpty()
+        ? Validation.valid(LatentPrefill.by(backend.name()))
+        : refused(
+            "Selected MLA prefill backend "
+                + backend.name()
+                + " is not valid for this configuration. Reason: "
+                + RefusalText.listed(reasons),
+            backend.name());
+  }
+
+  private Validation<Seq<InvalidReason>, LatentPrefill> automatic(
+      AttentionRequest asked, AttentionLayerSpec.Mla mla) {
+    Option<LatentPrefillBackend> first = backends.find(b -> b.reasons(asked, mla).isEmpty());
+    if (first.isDefined()) {
+      return Validation.valid(LatentPrefill.by(first.get().name()));
+    }
+    String none =
+        "No valid MLA prefill backend found with "
+            + LatentPrefillBackend.Dimensions.of(mla)
+            + " on "
+            + asked.device().label()
+            + ". Reasons: "
+            + backends
+                .map(b -> b.name() + ": " + b.reasons(asked, mla).mkString("[", ", ", "]"))
+                .mkString("{", ", ", "}")
+            + ".";
+    return asked.layer().choosesKeys()
+        ? Validation.valid(
+            LatentPrefill.none(none + " Every prefill token attends over its chosen keys."))
+        : refused(none, "none");
+  }
+
+  private LatentPrefillBackend find(String name) {
+    Seq<LatentPrefillBackend> known = backends.appendAll(others).distinctBy(b -> b.name());
+    return known
+        .find(backend -> backend.name().equals(name))
+        .getOrElseThrow(() -> unknown(name, known.map(LatentPrefillBackend::name)));
+  }
+
+  private static BifocalException unknown(String name, Seq<String> known) {
+    if (name.equals(CUSTOM)) {
+      return BifocalException.of(
+          ErrorCode.UNKNOWN_BACKEND,
+          "MLA prefill backend CUSTOM must be registered before use.");
+    }
+    return BifocalException.of(
+            ErrorCode.UNKNOWN_BACKEND,
+            "Unknown MLA prefill backend: '"
+                + name
+                + "'. Valid options are: "
+                + known.mkString(", "))
+        .withRemedy(NearestName.advice(name, known));
+  }
+
+  private static Validation<Seq<InvalidReason>, LatentPrefill> refused(String text, String seen) {
+    return Validation.invalid(
+        Vector.of(
+            new InvalidReason(
+                ReasonCode.COMBINATION, text, seen, "a prefill backend that serves the layer")));
+  }
+}
