@@ -2,6 +2,9 @@ package bifocal.cli.select;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import bifocal.core.backend.Feature;
+import bifocal.core.backend.FeatureSet;
+import bifocal.core.backend.ResolvesVariants;
 import bifocal.core.error.BifocalException;
 import bifocal.core.select.Candidate;
 import bifocal.core.select.SelectionRefusal;
@@ -16,7 +19,8 @@ import io.vavr.control.Validation;
  * chosen, {@code !text} is refused with that text, {@code NAME: reason} is a candidate with that
  * reason, {@code NAME ok} a valid candidate, {@code NAME absent} none at all, and {@code fa},
  * {@code fi}, {@code block}, {@code layout}, {@code source}, {@code extension} and {@code note}
- * with an equals sign tell parts of the report.
+ * with an equals sign tell parts of the report, as do {@code kv}, {@code prefill}, {@code decodes}
+ * and {@code lse} of latent layers; {@code order=} is a run of the candidates.
  */
 final class Expectation {
   private final String arguments;
@@ -70,6 +74,11 @@ final class Expectation {
       case "kernels" ->
           assertThat(report().kernelBlockSizes().toString()).isEqualTo(value.replace('|', ','));
       case "graphs" -> assertThat(report().graphSupport().name()).isEqualTo(value);
+      case "kv" -> assertThat(report().kvCacheDtype().label()).isEqualTo(value);
+      case "prefill" -> assertThat(report().latentPrefill().getOrElse("none")).isEqualTo(value);
+      case "decodes" -> assertThat(decodes()).isEqualTo(value);
+      case "lse" -> assertThat(logSumExp()).isEqualTo(value);
+      case "order" -> assertThat(ranked()).contains(value);
       case "source" -> assertThat(report().source().label()).isEqualTo(value);
       case "extension" -> assertThat(report().extension()).isEqualTo(Boolean.parseBoolean(value));
       case "note" -> assertThat(report().notes().mkString("\n")).contains(value);
@@ -78,6 +87,25 @@ final class Expectation {
               .contains(value);
       default -> throw new AssertionError("no such part: " + name);
     }
+  }
+
+  /** The line between decodes and prefills, for instance {@code UNIFORM 128}. */
+  private String decodes() {
+    return ((ResolvesVariants) report().chosen())
+        .variant(Asking.request(arguments).asked())
+        .decodes()
+        .map(line -> line.lengths() + " " + line.tokens())
+        .getOrElse("none");
+  }
+
+  /** The base of the log-sum-exp that is returned, if any. */
+  private String logSumExp() {
+    FeatureSet features = report().chosen().capabilities().all();
+    return features.has(Feature.LSE) ? "e" : features.has(Feature.LSE_BASE_2) ? "2" : "none";
+  }
+
+  private String ranked() {
+    return Asking.candidates(outcome).map(c -> c.backend().value()).mkString(" ");
   }
 
   private SelectionReport report() {

@@ -35,7 +35,7 @@ class FeatureTablesTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"standard", "minimax_m3"})
+  @ValueSource(strings = {"standard", "minimax_m3", "mla", "deepseek_v4"})
   void everyCellIsTheReferences(String table) {
     Asking.requireAllInstalled();
 

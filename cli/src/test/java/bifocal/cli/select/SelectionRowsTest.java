@@ -29,11 +29,23 @@ class SelectionRowsTest {
     Expectation.check(arguments, expected);
   }
 
+  /** Rows of latent layers, dense and sparse, and of the models that wire their own backends. */
+  @ParameterizedTest(name = "{0}")
+  @CsvFileSource(
+      resources = "latent-rows.tsv",
+      delimiter = '\t',
+      numLinesToSkip = 1,
+      quoteCharacter = '\u0001',
+      maxCharsPerColumn = 4096)
+  void latentRow(String source, String arguments, String expected) {
+    Expectation.check(arguments, expected);
+  }
+
   @Test
   void theExampleOfTheReferenceIsMetToTheLetter() {
-    assertThat(Asking.select("--capability 8.0 --attention-backend HPC_ATTN").getError().message())
+    assertThat(Asking.select("--capability 8.0 --use-mla --attention-backend FLASHMLA").getError().message())
         .isEqualTo(
-            "Selected backend HPC_ATTN is not valid for this configuration."
+            "Selected backend FLASHMLA is not valid for this configuration."
                 + " Reason: ['compute capability not supported']");
   }
 }
