@@ -33,15 +33,11 @@ public final class CpuAttentionModule extends AbstractModule implements Platform
         .addBinding(FlexAttentionBackend.NAME)
         .toInstance(new FlexAttentionBackend(runtime));
     CpuLatent.all()
-        .forEach(
-            backend -> backends(binder()).addBinding(backend.name()).toInstance(backend));
+        .forEach(backend -> backends(binder()).addBinding(backend.name()).toInstance(backend));
     composites(binder())
         .bind(FLEX_CPU_ATTN)
         .of(FlexAttentionBackend.NAME, CpuAttnBackend.NAME)
         .routedBy(MMPrefixAttentionRouting.class);
-    platforms(binder())
-        .addBinding()
-        .toInstance(
-            new CpuPolicy(CpuLatent::plan));
+    platforms(binder()).addBinding().toInstance(new CpuPolicy(CpuLatent::plan));
   }
 }

@@ -77,7 +77,7 @@ public final class CpuPolicy implements PlatformPolicy {
   @Override
   public Seq<PriorityList> priorityLists() {
     return Vector.of(
-        new PriorityList("standard", "CPU", "", DENSE),
+            new PriorityList("standard", "CPU", "", DENSE),
             new PriorityList("standard", "CPU", "images see both ways", WITH_IMAGES))
         .appendAll(CpuLatent.printed());
   }

@@ -28,20 +28,21 @@ public final class CudaBackends {
   /** Every backend that is not a composite. */
   public static Seq<AttentionBackend<?>> all() {
     return Vector.<AttentionBackend<?>>of(
-        DeclaredBackend.needing(FLASH_ATTENTION, FlashAttention.DECLARATION),
-        DeclaredBackend.needing(FLASH_ATTENTION, FlashAttentionDiffKv.DECLARATION),
-        DeclaredBackend.needing(FLASHINFER, FlashInfer.DECLARATION),
-        DeclaredBackend.needing(TRITON_PACK, TritonAttention.DECLARATION),
-        DeclaredBackend.needing(TRITON_PACK, TritonAttentionDiffKv.DECLARATION),
-        DeclaredBackend.needing(TRITON_PACK, TurboQuant.DECLARATION),
-        DeclaredBackend.needing("B12X_PACKAGE: the b12x kernels for 12.x", B12x.DECLARATION),
-        DeclaredBackend.needing("HPC_LIBRARY: the HPC kernels for 9.0", HpcAttention.DECLARATION),
-        DeclaredBackend.needing(
-            "SPARSE_KERNELS: an indexer, and attention over chosen blocks", MiniMaxM3.SPARSE),
-        DeclaredBackend.needing(ALIAS, MiniMaxM3.CUTLASS_MSA),
-        DeclaredBackend.needing(ALIAS, MiniMaxM3.TRITON_MSA),
-        DeclaredBackend.needing(FLASHMLA, DeepSeekV41.MEGA_ATTN),
-        DeclaredBackend.needing(FLASHMLA, DeepSeekV41.FLASHMLA_SPARSE))
+            DeclaredBackend.needing(FLASH_ATTENTION, FlashAttention.DECLARATION),
+            DeclaredBackend.needing(FLASH_ATTENTION, FlashAttentionDiffKv.DECLARATION),
+            DeclaredBackend.needing(FLASHINFER, FlashInfer.DECLARATION),
+            DeclaredBackend.needing(TRITON_PACK, TritonAttention.DECLARATION),
+            DeclaredBackend.needing(TRITON_PACK, TritonAttentionDiffKv.DECLARATION),
+            DeclaredBackend.needing(TRITON_PACK, TurboQuant.DECLARATION),
+            DeclaredBackend.needing("B12X_PACKAGE: the b12x kernels for 12.x", B12x.DECLARATION),
+            DeclaredBackend.needing(
+                "HPC_LIBRARY: the HPC kernels for 9.0", HpcAttention.DECLARATION),
+            DeclaredBackend.needing(
+                "SPARSE_KERNELS: an indexer, and attention over chosen blocks", MiniMaxM3.SPARSE),
+            DeclaredBackend.needing(ALIAS, MiniMaxM3.CUTLASS_MSA),
+            DeclaredBackend.needing(ALIAS, MiniMaxM3.TRITON_MSA),
+            DeclaredBackend.needing(FLASHMLA, DeepSeekV41.MEGA_ATTN),
+            DeclaredBackend.needing(FLASHMLA, DeepSeekV41.FLASHMLA_SPARSE))
         .appendAll(latent());
   }
 

@@ -2,6 +2,7 @@ package bifocal.cuda.select;
 
 import bifocal.core.backend.AttentionRequest;
 import bifocal.core.backend.BackendName;
+import bifocal.core.backend.InvalidReason;
 import bifocal.core.backend.KernelSettings.FlashAttentionVersion;
 import bifocal.core.cache.KvCacheDtype;
 import bifocal.core.device.DeviceProfile;
@@ -10,20 +11,19 @@ import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
 import bifocal.core.layer.AttentionLayerSpec;
 import bifocal.core.layer.AttentionType;
+import bifocal.core.select.AttentionConfig;
 import bifocal.core.select.DeviceDescription;
 import bifocal.core.select.KnownBackend;
+import bifocal.core.select.LatentPrefill;
+import bifocal.core.select.LayerKind;
 import bifocal.core.select.PlatformPolicy;
 import bifocal.core.select.PriorityList;
 import bifocal.core.select.SelectionPlan;
 import bifocal.core.select.SelectionRequest;
-import bifocal.core.backend.InvalidReason;
-import bifocal.core.select.AttentionConfig;
-import bifocal.core.select.LatentPrefill;
-import bifocal.core.select.LayerKind;
-import io.vavr.control.Validation;
 import io.vavr.collection.Seq;
 import io.vavr.collection.Vector;
 import io.vavr.control.Option;
+import io.vavr.control.Validation;
 
 /**
  * How CUDA chooses: lists by compute capability, a composite in front where images must see their
@@ -105,8 +105,8 @@ public final class CudaPolicy implements PlatformPolicy {
   }
 
   /**
-   * The backend of block-sparse layers reads no cache of type {@code auto}. A model wires it whatever
-   * else is named for its other layers.
+   * The backend of block-sparse layers reads no cache of type {@code auto}. A model wires it
+   * whatever else is named for its other layers.
    */
   private static SelectionPlan blockSparse(
       SelectionRequest request, AttentionRequest asked, AttentionLayerSpec.BlockSparse sparse) {
@@ -207,11 +207,11 @@ public final class CudaPolicy implements PlatformPolicy {
   @Override
   public Seq<PriorityList> priorityLists() {
     return Vector.of(
-        new PriorityList("standard", "SM 10.x", "", ON_BLACKWELL),
-        new PriorityList("standard", "SM 8.x-9.x", "", ELSEWHERE),
-        new PriorityList(
-            "standard", "SM 10.x", "causal, images see both ways", ON_BLACKWELL_WITH_IMAGES),
-        new PriorityList("standard", "SM 9.x", "images see both ways", ON_HOPPER_WITH_IMAGES))
+            new PriorityList("standard", "SM 10.x", "", ON_BLACKWELL),
+            new PriorityList("standard", "SM 8.x-9.x", "", ELSEWHERE),
+            new PriorityList(
+                "standard", "SM 10.x", "causal, images see both ways", ON_BLACKWELL_WITH_IMAGES),
+            new PriorityList("standard", "SM 9.x", "images see both ways", ON_HOPPER_WITH_IMAGES))
         .appendAll(LatentOrder.printed());
   }
 

@@ -130,8 +130,7 @@ final class DeepSeekV41 {
 
   private static ResolvedVariant flashMla(AttentionRequest request) {
     ResolvedVariant variant =
-        variant(
-            Sm.major(request.device()) == BLACKWELL ? FLASHMLA_ELSEWHERE : FLASHMLA_ON_HOPPER);
+        variant(Sm.major(request.device()) == BLACKWELL ? FLASHMLA_ELSEWHERE : FLASHMLA_ON_HOPPER);
     return LatentCacheTypes.packable(request.layer().kvCacheDtype())
         ? variant.caching(KvCacheDtype.FP8_DS_MLA)
         : variant;

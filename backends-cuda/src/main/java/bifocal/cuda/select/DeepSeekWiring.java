@@ -53,9 +53,7 @@ record DeepSeekWiring(
           DeepSeekV41.SPARSE,
           HashSet.of(DeepSeekV4.FLASHINFER_NAME, DeepSeekV41.FLASHINFER_NAME),
           HashSet.of(
-              KnownBackend.FLASHMLA_SPARSE.backend(),
-              DeepSeekV4.FLASHMLA_NAME,
-              DeepSeekV41.SPARSE),
+              KnownBackend.FLASHMLA_SPARSE.backend(), DeepSeekV4.FLASHMLA_NAME, DeepSeekV41.SPARSE),
           HashSet.of(DeepSeekV41.MEGA));
 
   /**

@@ -103,8 +103,7 @@ final class DenseLatent {
           .but(DenseLatent::tokenSpeedDimensions);
 
   static final BackendDeclaration FLASHMLA =
-      declare(
-              "FLASHMLA", FLASHMLA_ROW, GraphSupport.UNIFORM_BATCH, DecodeThreshold.uniform(128))
+      declare("FLASHMLA", FLASHMLA_ROW, GraphSupport.UNIFORM_BATCH, DecodeThreshold.uniform(128))
           .but((request, variant) -> FlashMlaLibrary.dense(request.device()));
 
   static final BackendDeclaration FLASH_ATTENTION =
@@ -167,11 +166,16 @@ final class DenseLatent {
       AttentionRequest request, ResolvedVariant variant) {
     return LatentShape.of(request)
         .filter(
-            mla ->
-                mla.qkNopeHeadDim() != 128 || mla.qkRopeHeadDim() != 64 || mla.vHeadDim() != 128)
+            mla -> mla.qkNopeHeadDim() != 128 || mla.qkRopeHeadDim() != 64 || mla.vHeadDim() != 128)
         .map(
             mla ->
-                "(" + mla.qkNopeHeadDim() + ", " + mla.qkRopeHeadDim() + ", " + mla.vHeadDim() + ")")
+                "("
+                    + mla.qkNopeHeadDim()
+                    + ", "
+                    + mla.qkRopeHeadDim()
+                    + ", "
+                    + mla.vHeadDim()
+                    + ")")
         .map(
             seen ->
                 new InvalidReason(

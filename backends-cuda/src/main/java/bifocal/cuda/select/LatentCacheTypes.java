@@ -17,9 +17,7 @@ final class LatentCacheTypes {
   /** Whether a cache is quantised in the eyes of the priority list; TurboQuant is not. */
   static boolean quantized(KvCacheDtype type) {
     String label = type.label();
-    return label.startsWith("fp8")
-        || label.startsWith("nvfp4")
-        || label.endsWith("per_token_head");
+    return label.startsWith("fp8") || label.startsWith("nvfp4") || label.endsWith("per_token_head");
   }
 
   /** Whether DeepSeek V4 stores a cache of this type in packed records. */

@@ -85,8 +85,7 @@ final class LatentOrder {
         list("SM 12.x", "", ON_WORKSTATIONS),
         list("SM 8.x-9.x", "", DENSE_ELSEWHERE.appendAll(SPARSE_ELSEWHERE)),
         list("SM 8.x-9.x", "head size 512", DENSE_ELSEWHERE.appendAll(ROPE_FREE_ELSEWHERE)),
-        new PriorityList(
-            "deepseek_v4", "SM 12.x", "", Vector.of(DeepSeekV4.FLASHINFER_NAME)),
+        new PriorityList("deepseek_v4", "SM 12.x", "", Vector.of(DeepSeekV4.FLASHINFER_NAME)),
         new PriorityList(
             "deepseek_v4", "other CUDA devices", "", Vector.of(DeepSeekV4.FLASHMLA_NAME)));
   }

@@ -206,8 +206,7 @@ final class SparseLatent {
         "a model that says index_topk");
   }
 
-  private static Option<InvalidReason> sm120Api(
-      AttentionRequest request, ResolvedVariant variant) {
+  private static Option<InvalidReason> sm120Api(AttentionRequest request, ResolvedVariant variant) {
     return Features.when(
         !KernelPackages.FLASHINFER_SPARSE_MLA.on(request.device()),
         ReasonCode.COMBINATION,
@@ -237,8 +236,7 @@ final class SparseLatent {
 
   private static Option<InvalidReason> sm120Topk(
       AttentionRequest request, ResolvedVariant variant) {
-    return needsTopk(
-            request, "FLASHINFER_MLA_SPARSE_SM120 requires a model with index_topk config")
+    return needsTopk(request, "FLASHINFER_MLA_SPARSE_SM120 requires a model with index_topk config")
         .orElse(
             () ->
                 LatentShape.indexTopk(request)
@@ -296,9 +294,7 @@ final class SparseLatent {
     return Features.when(
         cache == KvCacheDtype.NVFP4_DS_MLA && Sm.major(request.device()) != BLACKWELL,
         ReasonCode.KV_CACHE_DTYPE,
-        "FLASHMLA_SPARSE only supports the "
-            + cache
-            + " kv-cache dtype on SM100 (Blackwell)",
+        "FLASHMLA_SPARSE only supports the " + cache + " kv-cache dtype on SM100 (Blackwell)",
         request.device().label(),
         "10.x");
   }

@@ -58,10 +58,7 @@ final class LatentRocmRows {
       LatentRows.plus(LatentRows.SPARSE, Feature.SINK, Feature.KV_SCALES)
           .withDtypes(DType.BF16)
           .withKvCacheDtypes(
-              KvCacheDtype.AUTO,
-              KvCacheDtype.FP8_DS_MLA,
-              KvCacheDtype.FP8,
-              KvCacheDtype.FP8_E4M3)
+              KvCacheDtype.AUTO, KvCacheDtype.FP8_DS_MLA, KvCacheDtype.FP8, KvCacheDtype.FP8_E4M3)
           .withBlockSizes(BlockSizes.exactly(256))
           .withHeadSizes(HeadSizes.exactly(512))
           .withKvLayouts(LatentKvLayout.DEEPSEEK_V4)

@@ -42,8 +42,7 @@ final class RocmLatentPolicy {
   /** Candidates of decode. */
   static SelectionPlan plan(SelectionRequest request, AttentionRequest asked) {
     if (request.model().deepSeekV4()) {
-      return wired(
-          request, asked, DEEPSEEK_V4, "DeepSeek V4 has one backend on this platform");
+      return wired(request, asked, DEEPSEEK_V4, "DeepSeek V4 has one backend on this platform");
     }
     if (request.model().miniMaxM3()) {
       return wired(

@@ -2,6 +2,7 @@ package bifocal.rocm.select;
 
 import bifocal.core.backend.AttentionRequest;
 import bifocal.core.backend.BackendName;
+import bifocal.core.backend.InvalidReason;
 import bifocal.core.backend.KernelSettings.Aiter;
 import bifocal.core.device.DeviceProfile;
 import bifocal.core.device.Platform;
@@ -9,19 +10,18 @@ import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
 import bifocal.core.layer.AttentionLayerSpec;
 import bifocal.core.layer.AttentionType;
+import bifocal.core.select.AttentionConfig;
 import bifocal.core.select.DeviceDescription;
 import bifocal.core.select.KnownBackend;
+import bifocal.core.select.LatentPrefill;
 import bifocal.core.select.PlatformPolicy;
 import bifocal.core.select.PriorityList;
 import bifocal.core.select.SelectionPlan;
 import bifocal.core.select.SelectionRequest;
-import bifocal.core.backend.InvalidReason;
-import bifocal.core.select.AttentionConfig;
-import bifocal.core.select.LatentPrefill;
-import io.vavr.control.Validation;
 import io.vavr.collection.Seq;
 import io.vavr.collection.Vector;
 import io.vavr.control.Option;
+import io.vavr.control.Validation;
 
 /** How ROCm chooses: by what of AMD's kernels is installed, supported and switched on. */
 public final class RocmPolicy implements PlatformPolicy {
@@ -116,20 +116,21 @@ public final class RocmPolicy implements PlatformPolicy {
     Seq<BackendName> triton =
         Vector.of(KnownBackend.TRITON_ATTN.backend(), KnownBackend.TURBOQUANT.backend());
     return Vector.of(
-        new PriorityList("standard", "ROCm", "without AITER", triton.prepend(RocmRows.ROCM_ATTN)),
-        new PriorityList(
-            "standard",
-            "ROCm",
-            "AITER installed, CDNA 3 or newer",
-            triton.prepend(RocmRows.AITER_UNIFIED).prepend(RocmRows.ROCM_ATTN)),
-        new PriorityList(
-            "standard",
-            "ROCm",
-            "AITER installed and on, CDNA 3 or newer",
-            triton
-                .prepend(RocmRows.AITER_UNIFIED)
-                .prepend(RocmRows.AITER_FLASH)
-                .prepend(RocmRows.ROCM_ATTN)))
+            new PriorityList(
+                "standard", "ROCm", "without AITER", triton.prepend(RocmRows.ROCM_ATTN)),
+            new PriorityList(
+                "standard",
+                "ROCm",
+                "AITER installed, CDNA 3 or newer",
+                triton.prepend(RocmRows.AITER_UNIFIED).prepend(RocmRows.ROCM_ATTN)),
+            new PriorityList(
+                "standard",
+                "ROCm",
+                "AITER installed and on, CDNA 3 or newer",
+                triton
+                    .prepend(RocmRows.AITER_UNIFIED)
+                    .prepend(RocmRows.AITER_FLASH)
+                    .prepend(RocmRows.ROCM_ATTN)))
         .appendAll(RocmLatentPolicy.printed());
   }
 

@@ -32,7 +32,7 @@ final class RandomLayers {
   }
 
   SelectionRequest next() {
-    AttentionLayerSpec layer = one(8) ? latent() : dense();
+    AttentionLayerSpec layer = one(4) ? latent() : dense();
     return new SelectionRequest(
         new AttentionRequest(
             layer,
@@ -65,9 +65,9 @@ final class RandomLayers {
   private AttentionLayerSpec latent() {
     AttentionLayerSpec.Mla mla =
         new AttentionLayerSpec.Mla(
-            pick(16, 64, 128),
-            pick(256, 512),
-            pick(64, 128, 192),
+            pick(8, 16, 24, 64, 128),
+            pick(256, 448, 512, 512),
+            pick(64, 128, 128, 192, 256),
             pick(0, 64),
             pick(128, 256),
             dtype(),
@@ -75,7 +75,9 @@ final class RandomLayers {
             one(6) ? AttentionMask.BIDIRECTIONAL : AttentionMask.CAUSAL,
             0.1,
             one(8));
-    return one(2) ? mla : new AttentionLayerSpec.SparseMla(mla, 2048);
+    return one(2)
+        ? mla
+        : new AttentionLayerSpec.SparseMla(mla, Option.when(!one(8), () -> pick(512, 2048)));
   }
 
   private AttentionMask mask(AttentionType type) {
@@ -134,7 +136,17 @@ final class RandomLayers {
   private DeviceProfile device() {
     Set<String> packages =
         one(5)
-            ? LinkedHashSet.of(pick("no-fa3", "no-fa4", "no-flashinfer-cubins", "no-aiter"))
+            ? LinkedHashSet.of(
+                pick(
+                    "no-fa3",
+                    "no-fa4",
+                    "no-flashinfer-cubins",
+                    "no-aiter",
+                    "no-flash-attn",
+                    "no-flashinfer",
+                    "no-flashinfer-sparse-mla",
+                    "no-flashmla",
+                    "no-tokenspeed-mla"))
             : LinkedHashSet.empty();
     return switch (platform) {
       case CUDA ->

@@ -43,7 +43,10 @@ class SelectionRowsTest {
 
   @Test
   void theExampleOfTheReferenceIsMetToTheLetter() {
-    assertThat(Asking.select("--capability 8.0 --use-mla --attention-backend FLASHMLA").getError().message())
+    assertThat(
+            Asking.select("--capability 8.0 --use-mla --attention-backend FLASHMLA")
+                .getError()
+                .message())
         .isEqualTo(
             "Selected backend FLASHMLA is not valid for this configuration."
                 + " Reason: ['compute capability not supported']");

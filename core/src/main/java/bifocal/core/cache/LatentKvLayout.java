@@ -86,10 +86,7 @@ public final class LatentKvLayout implements KvLayout {
   private final ToIntFunction<KvCacheSpec> recordBytes;
 
   private LatentKvLayout(
-      String name,
-      Set<KvCacheDtype> packed,
-      int pageUnit,
-      ToIntFunction<KvCacheSpec> recordBytes) {
+      String name, Set<KvCacheDtype> packed, int pageUnit, ToIntFunction<KvCacheSpec> recordBytes) {
     this.name = name;
     this.packed = packed;
     this.pageUnit = pageUnit;

@@ -95,15 +95,7 @@ public record LatentPrefillBackend(
   /** The same backend, which says in its own words what is missing. */
   public LatentPrefillBackend sayingWhenMissing(String text) {
     return new LatentPrefillBackend(
-        name,
-        description,
-        dtypes,
-        devices,
-        runsOn,
-        dimensions,
-        namesDimensions,
-        installed,
-        text);
+        name, description, dtypes, devices, runsOn, dimensions, namesDimensions, installed, text);
   }
 
   /** A package that a simulated device has unless it is assumed away. */
@@ -119,7 +111,8 @@ public record LatentPrefillBackend(
     Dimensions seen = Dimensions.of(latent);
     return Vector.of(
             Option.when(
-                !runsOn.test(device), () -> "compute capability " + number(device) + " not supported"),
+                !runsOn.test(device),
+                () -> "compute capability " + number(device) + " not supported"),
             Option.when(
                 !dtypes.contains(latent.dtype()),
                 () -> "dtype " + latent.dtype() + " not supported"),

@@ -29,9 +29,7 @@ public record LatentPrefillOrder(
     return latent(asked.layer())
         .map(
             mla ->
-                named.isDefined()
-                    ? explicit(find(named.get()), asked, mla)
-                    : automatic(asked, mla))
+                named.isDefined() ? explicit(find(named.get()), asked, mla) : automatic(asked, mla))
         .getOrElse(Validation.valid(LatentPrefill.NONE));
   }
 
@@ -90,8 +88,7 @@ public record LatentPrefillOrder(
   private static BifocalException unknown(String name, Seq<String> known) {
     if (name.equals(CUSTOM)) {
       return BifocalException.of(
-          ErrorCode.UNKNOWN_BACKEND,
-          "MLA prefill backend CUSTOM must be registered before use.");
+          ErrorCode.UNKNOWN_BACKEND, "MLA prefill backend CUSTOM must be registered before use.");
     }
     return BifocalException.of(
             ErrorCode.UNKNOWN_BACKEND,

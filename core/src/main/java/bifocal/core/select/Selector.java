@@ -148,9 +148,7 @@ public final class Selector {
         return pair(config.prefillBackend(), config.decodeBackend());
       }
       Option<BackendName> named =
-          plan.settled()
-              ? Option.none()
-              : config.backendOf(LayerKind.of(plan.asked().layer()));
+          plan.settled() ? Option.none() : config.backendOf(LayerKind.of(plan.asked().layer()));
       return named.isDefined() ? explicit(judge(named.get())) : automatic();
     }
 
@@ -285,7 +283,7 @@ public final class Selector {
         return refusal(
             ErrorCode.INVALID_SELECTION,
             latentPrefill.getError().map(InvalidReason::text).mkString("; "),
-            candidates);
+            candidates.map(candidate -> withoutPrefill(candidate, latentPrefill.getError())));
       }
       return Validation.valid(
           new SelectionReport(
@@ -306,6 +304,13 @@ public final class Selector {
                   .appendAll(chosen.notes())
                   .appendAll(latentPrefill.get().notes())
                   .appendAll(warnings)));
+    }
+
+    /** A layer whose prefills nobody runs has no use for a backend of its decodes. */
+    private static Candidate withoutPrefill(Candidate decode, Seq<InvalidReason> reasons) {
+      return decode.valid()
+          ? new Candidate(decode.backend(), decode.priority(), false, reasons, decode.hint())
+          : decode;
     }
 
     private Validation<SelectionRefusal, SelectionReport> refusal(
