@@ -1,6 +1,7 @@
 package bifocal.reference;
 
 import bifocal.core.backend.AttentionOutput;
+import bifocal.core.batch.CommonAttentionMetadata;
 import io.vavr.collection.Seq;
 import io.vavr.control.Option;
 import java.util.Locale;
@@ -38,6 +39,72 @@ public record Agreement(
     return new Agreement(rows.size(), worst.error, worst.at, worstLse.error, worstLse.at);
   }
 
+  /**
+   * Compares what one backend wrote with what another did, the other standing in for the reference.
+   * Only rows of live requests are looked at; log-sum-exps are compared where both wrote them.
+   */
+  public static Agreement between(
+      CommonAttentionMetadata batch, AttentionOutput wanted, AttentionOutput seen) {
+    HostTensor from = HostTensor.over(wanted.out());
+    HostTensor out = HostTensor.over(seen.out());
+    int heads = Math.toIntExact(wanted.out().size(1));
+    int headSize = Math.toIntExact(wanted.out().size(2));
+    double floor = Math.sqrt(meanSquare(batch, from, heads, headSize));
+    Worst worst = new Worst();
+    Worst worstLse = new Worst();
+    int compared = 0;
+    for (int request = 0; request < batch.live(); request++) {
+      for (int i = 0; i < batch.queryLen(request); i++) {
+        int row = batch.queryStart(request) + i;
+        for (int head = 0; head < heads; head++) {
+          compared++;
+          worst.meet(row, head, vectorError(from, out, row, head, headSize, floor));
+          if (wanted.lse().isDefined() && seen.lse().isDefined()) {
+            float lse = HostTensor.over(wanted.lse().get()).at(row, head);
+            worstLse.meet(
+                row, head, numberError(lse, HostTensor.over(seen.lse().get()).at(row, head)));
+          }
+        }
+      }
+    }
+    return new Agreement(compared, worst.error, worst.at, worstLse.error, worstLse.at);
+  }
+
+  private static double meanSquare(
+      CommonAttentionMetadata batch, HostTensor from, int heads, int headSize) {
+    double squares = 0;
+    long vectors = 0;
+    for (int request = 0; request < batch.live(); request++) {
+      for (int i = 0; i < batch.queryLen(request); i++) {
+        for (int head = 0; head < heads; head++) {
+          double norm = norm(from, batch.queryStart(request) + i, head, headSize);
+          squares += norm * norm;
+          vectors++;
+        }
+      }
+    }
+    return vectors == 0 ? 0 : squares / vectors;
+  }
+
+  private static double norm(HostTensor tensor, int row, int head, int headSize) {
+    double squares = 0;
+    for (int d = 0; d < headSize; d++) {
+      double number = tensor.at(row, head, d);
+      squares += number * number;
+    }
+    return Math.sqrt(squares);
+  }
+
+  private static double vectorError(
+      HostTensor wanted, HostTensor seen, int row, int head, int headSize, double floor) {
+    double squares = 0;
+    for (int d = 0; d < headSize; d++) {
+      double difference = seen.at(row, head, d) - wanted.at(row, head, d);
+      squares += difference * difference;
+    }
+    return relative(Math.sqrt(squares), norm(wanted, row, head, headSize), floor);
+  }
+
   /** Whether both errors are within bounds. */
   public boolean within(Tolerance tolerance) {
     return error <= tolerance.out() && lseError <= tolerance.lse();
@@ -70,11 +137,15 @@ public record Agreement(
       double difference = out.at(row.at().queryToken(), row.at().head(), d) - row.out()[d];
       squares += difference * difference;
     }
-    double distance = Math.sqrt(squares);
-    if (Double.isNaN(distance)) {
-      return Double.POSITIVE_INFINITY;
+    return relative(Math.sqrt(squares), row.norm(), floor);
+  }
+
+  private static double relative(double distance, double norm, double floor) {
+    if (distance == 0) {
+      return 0;
     }
-    return distance == 0 ? 0 : distance / Math.max(row.norm(), floor);
+    double error = distance / Math.max(norm, floor);
+    return Double.isNaN(error) ? Double.POSITIVE_INFINITY : error;
   }
 
   private static double numberError(double wanted, double seen) {
@@ -93,6 +164,13 @@ public record Agreement(
       if (seen > error) {
         error = seen;
         at = Option.some(where);
+      }
+    }
+
+    private void meet(int queryToken, int head, double seen) {
+      if (seen > error) {
+        error = seen;
+        at = Option.some(new QueryHead(queryToken, head));
       }
     }
   }

@@ -56,6 +56,27 @@ class AgreementTest {
   }
 
   @Test
+  void twoOutputsAreMeasuredAsAnOutputAndTheReferenceAre() {
+    AttentionOutput wanted = output(floats(shape(2, 1, 2), 3, 0, 0, 4));
+    for (float[] seen : new float[][] {{3, 1, 0, 4}, {3, 0, 0, 6}, {3, 0, 0, 4}}) {
+      AttentionOutput other = output(floats(shape(2, 1, 2), seen));
+      assertThat(Agreement.between(Batches.of(2, 2).build(), wanted, other))
+          .isEqualTo(Agreement.of(ROWS, other));
+    }
+    AttentionOutput missing = output(floats(shape(2, 1, 2), 3, 0, Float.NaN, 4));
+    assertThat(Agreement.between(Batches.of(2, 2).build(), wanted, missing).error()).isInfinite();
+  }
+
+  @Test
+  void rowsOfNoLiveRequestAreNotCompared() {
+    AttentionOutput wanted = output(floats(shape(2, 1, 2), 3, 0, 0, 4));
+    AttentionOutput other = output(floats(shape(2, 1, 2), 3, 0, 9, 9));
+    Agreement agreement = Agreement.between(Batches.of(1, 1).build(), wanted, other);
+    assertThat(agreement.error()).isZero();
+    assertThat(agreement.compared()).isEqualTo(1);
+  }
+
+  @Test
   void logSumExpIsMeasuredAbsolutelyNearZeroAndRelativelyFarFromIt() {
     assertThat(lseError(-2, -2.5f)).isCloseTo(0.25, within(1e-6));
     assertThat(lseError(0.5, 0.75f)).isCloseTo(0.25, within(1e-6));

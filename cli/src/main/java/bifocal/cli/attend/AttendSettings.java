@@ -2,6 +2,7 @@ package bifocal.cli.attend;
 
 import bifocal.core.cache.KvCacheDtype;
 import bifocal.core.cache.KvScales;
+import bifocal.core.capsule.StepCapsule;
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
 import bifocal.core.error.NearestName;
@@ -32,7 +33,8 @@ record AttendSettings(Map<String, String> texts) {
           "kv_cache_dtype",
           "k_scale",
           "v_scale",
-          "block_size");
+          "block_size",
+          StepCapsule.KEY);
   private static final Pattern NOT_FINITE =
       Pattern.compile("[+-]?(nan|inf(inity)?)", Pattern.CASE_INSENSITIVE);
 

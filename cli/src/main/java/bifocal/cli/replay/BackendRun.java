@@ -43,6 +43,7 @@ final class BackendRun implements AutoCloseable {
       long positions,
       BatchLimits limits,
       long seed,
+      Inspection inspection,
       Arena arena) {
     this.name = backend.name();
     WorkspacePlan plan =
@@ -61,7 +62,9 @@ final class BackendRun implements AutoCloseable {
       for (int g = 0; g < layerGroups.size(); g++) {
         LayerGroup group = layerGroups.get(g);
         batches.add(new StepBatch(group, pool.group(group.name()), limits, arena));
-        groups.add(new GroupRun<>(backend, group, inputs.get(g), pool.group(group.name()), seed));
+        groups.add(
+            new GroupRun<>(
+                backend, group, inputs.get(g), pool.group(group.name()), seed, inspection));
       }
     } catch (RuntimeException | Error e) {
       close();

@@ -11,16 +11,20 @@ import bifocal.core.backend.InvalidReason;
 import bifocal.core.backend.KvContract;
 import bifocal.core.backend.KvContract.Party;
 import bifocal.core.cache.KvCacheSpec;
+import bifocal.core.cache.KvLayout;
 import bifocal.core.cache.KvScales;
 import bifocal.core.device.DeviceProfile;
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
 import bifocal.core.layer.LayerGroup;
 import bifocal.core.route.RoutingPolicy;
+import bifocal.reference.ReferenceBackend;
+import bifocal.reference.shadow.ShadowBackend;
 import io.vavr.collection.Seq;
 import io.vavr.collection.Vector;
 import io.vavr.control.Option;
 import io.vavr.control.Validation;
+import java.nio.file.Path;
 
 /**
  * Looks up the backends of a replay, and validates them for every layer group before any memory is
@@ -52,9 +56,45 @@ record Contenders(
     return found.get();
   }
 
+  /**
+   * A backend that must serve with another in its shadow.
+   *
+   * @param recorded folder for the worst case, absent when it is not wanted
+   * @throws BifocalException {@code INVALID_SELECTION} with every reason
+   */
+  Contender shadowed(Contender primary, String shadow, Option<Path> recorded) {
+    AttentionBackend<?> beside =
+        shadow.equalsIgnoreCase(ReferenceBackend.NAME.value())
+            ? reference(primary)
+            : required(shadow).backend();
+    ShadowRecorder recorder = new ShadowRecorder(primary.backend(), beside.name(), recorded);
+    Validation<Seq<String>, Contender> found =
+        accepted(ShadowBackend.of(primary.backend(), beside, recorder));
+    if (found.isInvalid()) {
+      throw BifocalException.of(
+          ErrorCode.INVALID_SELECTION,
+          "Selected backend "
+              + primary.backend().name()
+              + " cannot run with the shadow "
+              + beside.name()
+              + ": "
+              + found.getError().mkString("; "));
+    }
+    return found.get().inspected(new Inspection(Option.some(recorder), Option.none()));
+  }
+
+  /** The reference reads every layout, so it reads the primary's. */
+  private static ReferenceBackend reference(Contender primary) {
+    return ReferenceBackend.over(
+        primary.backend().capabilities().all().kvLayouts().toJavaArray(KvLayout[]::new));
+  }
+
   /** A backend, or for each layer group every reason against it. */
   Validation<Seq<String>, Contender> find(String name) {
-    AttentionBackend<?> backend = catalog.find(name, policy);
+    return accepted(catalog.find(name, policy));
+  }
+
+  private Validation<Seq<String>, Contender> accepted(AttentionBackend<?> backend) {
     Seq<KvCacheSpec> specs = Vector.empty();
     Seq<String> reasons = Vector.empty();
     for (LayerGroup group : groups) {
@@ -67,7 +107,7 @@ record Contenders(
                   contract.getError().map(reason -> group.name() + ": " + reason.text()));
     }
     return reasons.isEmpty()
-        ? Validation.valid(new Contender(backend, specs))
+        ? Validation.valid(new Contender(backend, specs, Inspection.NONE))
         : Validation.invalid(reasons);
   }
 

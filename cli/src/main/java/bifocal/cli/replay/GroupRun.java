@@ -18,6 +18,7 @@ import bifocal.core.layer.LayerGroup;
 import bifocal.core.layer.LayerParameters;
 import bifocal.core.route.Route;
 import bifocal.core.tensor.TensorView;
+import bifocal.reference.shadow.ShadowMetadata;
 import io.vavr.collection.LinkedHashMap;
 import io.vavr.collection.Map;
 import io.vavr.collection.Seq;
@@ -41,14 +42,17 @@ final class GroupRun<M extends AttentionMetadata> implements AutoCloseable {
   private final List<AttentionImpl<M>> impls = new ArrayList<>();
   private final OutputReader outputs;
   private final Checksum checksum;
+  private final Inspection inspection;
 
   GroupRun(
       AttentionBackend<M> backend,
       LayerGroup group,
       GroupInputs inputs,
       KvBlocks blocks,
-      long seed) {
+      long seed,
+      Inspection inspection) {
     this.backend = backend;
+    this.inspection = inspection;
     this.group = group;
     this.inputs = inputs;
     this.check = new StepCheck(inputs, seed);
@@ -81,10 +85,7 @@ final class GroupRun<M extends AttentionMetadata> implements AutoCloseable {
     long start = System.nanoTime();
     M metadata = builder.build(context, group, batch);
     long build = System.nanoTime() - start;
-    Option<Route> route =
-        metadata instanceof CompositeMetadata<?, ?> composite
-            ? Option.some(composite.route())
-            : Option.none();
+    Option<Route> route = route(metadata);
     long write = 0;
     long forward = 0;
     Seq<Check> checks = Vector.empty();
@@ -97,6 +98,10 @@ final class GroupRun<M extends AttentionMetadata> implements AutoCloseable {
       impl.writeKv(context.launch(), inputs.keyValues(batch.tokens()), cache, batch.slots());
       long written = System.nanoTime();
       outputs.poison(out);
+      int running = layer;
+      inspection
+          .shadow()
+          .forEach(shadow -> shadow.enter(running, requests.map(r -> r.request().index())));
       long ready = System.nanoTime();
       impl.forward(
           context.launch(),
@@ -105,6 +110,8 @@ final class GroupRun<M extends AttentionMetadata> implements AutoCloseable {
           metadata,
           AttentionOutput.of(out));
       forward += System.nanoTime() - ready;
+      forward -= inspection.shadow().map(ShadowRecorder::takeNanos).getOrElse(0L);
+      capture((int) context.step(), layer, batch, route);
       write += written - began;
       addToChecksum(layer, requests, out);
       Seq<Sample> samples = check.sample((int) context.step(), layer, requests, batch, route);
@@ -121,6 +128,30 @@ final class GroupRun<M extends AttentionMetadata> implements AutoCloseable {
         forward,
         timesOr(times.take(), forward),
         checks);
+  }
+
+  private static Option<Route> route(AttentionMetadata metadata) {
+    return switch (metadata) {
+      case CompositeMetadata<?, ?> composite -> Option.some(composite.route());
+      case ShadowMetadata<?, ?> shadowed -> route(shadowed.primary());
+      default -> Option.none();
+    };
+  }
+
+  private void capture(int step, int layer, CommonAttentionMetadata batch, Option<Route> route) {
+    inspection
+        .capture()
+        .filter(capture -> capture.step() == step)
+        .forEach(
+            capture ->
+                capture.take(
+                    backend,
+                    group,
+                    layer,
+                    batch,
+                    route,
+                    inputs.queries(batch.tokens()),
+                    caches.get(layer)));
   }
 
   /** What each child took; of a backend without children, what it took itself. */

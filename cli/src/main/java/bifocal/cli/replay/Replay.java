@@ -38,8 +38,12 @@ record Replay(
   /** Bytes that one backend's caches may take. */
   private static final long CACHE_BYTES = 4L << 30;
 
-  /** A backend and its cache contract for each group. */
-  record Contender(AttentionBackend<?> backend, Seq<KvCacheSpec> specs) {}
+  /** A backend, its cache contract for each group, and what is looked at while it runs. */
+  record Contender(AttentionBackend<?> backend, Seq<KvCacheSpec> specs, Inspection inspection) {
+    Contender inspected(Inspection by) {
+      return new Contender(backend, specs, by);
+    }
+  }
 
   /**
    * What came out.
@@ -137,6 +141,7 @@ record Replay(
         cachePositions(contender, longest),
         new BatchLimits(maxSeqs, maxBatchedTokens, longest),
         seed,
+        contender.inspection(),
         arena);
   }
 

@@ -47,6 +47,7 @@ import picocli.CommandLine.Spec;
     })
 public final class ReplayCommand implements Callable<Integer> {
   private static final int BLOCK_SIZE = 64;
+  private static final String DEFAULT_FOLDER = "target/replay";
 
   private final Console console;
 
@@ -152,9 +153,31 @@ public final class ReplayCommand implements Callable<Integer> {
       names = "--report",
       paramLabel = "DIR",
       arity = "0..1",
-      fallbackValue = "target/replay",
-      description = "Write report.html and steps.jsonl (default folder target/replay).")
+      fallbackValue = DEFAULT_FOLDER,
+      description = "Write report.html and steps.jsonl (default folder " + DEFAULT_FOLDER + ").")
   private Optional<Path> report = Optional.empty();
+
+  @Option(
+      names = "--shadow",
+      paramLabel = "NAME",
+      description = "Run this backend on every batch, too, over the same cache, and compare.")
+  private Optional<String> shadow = Optional.empty();
+
+  @Option(
+      names = "--capture",
+      paramLabel = "STEP",
+      description =
+          "Write this step's layers as safetensors, for route --spec and attend --in, into the"
+              + " report's folder.")
+  private Optional<Integer> capture = Optional.empty();
+
+  @Option(
+      names = "--capture-tensors",
+      negatable = true,
+      defaultValue = "true",
+      fallbackValue = "true",
+      description = "With queries, keys and values (default), or without.")
+  private boolean captureTensors;
 
   @Option(
       names = "--seed",
@@ -175,6 +198,7 @@ public final class ReplayCommand implements Callable<Integer> {
     requirePositive("--max-num-batched-tokens", maxBatchedTokens);
     requirePositive("--max-num-seqs", maxSeqs);
     report.ifPresent(Report::prepare);
+    capture.ifPresent(this::prepareCapture);
     ModelShape shape = shape();
     TraceFile window =
         trace.map(TraceFile::read).orElseGet(TraceFile::shipped).window(first, requests);
@@ -182,7 +206,7 @@ public final class ReplayCommand implements Callable<Integer> {
     Seq<LayerGroup> groups = shape.denseGroups(DType.BF16, KvCacheDtype.AUTO, layers);
     Contenders contenders =
         new Contenders(BackendCatalog.present(), policy(), groups, host(), BLOCK_SIZE);
-    Seq<Contender> running = Vector.of(contenders.required(backend));
+    Seq<Contender> running = Vector.of(replayed(contenders));
     Seq<Refused> refused = Vector.empty();
     for (String other : compare) {
       Validation<Seq<String>, Contender> compared = contenders.find(other);
@@ -198,14 +222,56 @@ public final class ReplayCommand implements Callable<Integer> {
     Seq<String> cautions = trace.isPresent() ? Vector.empty() : TraceFile.CAUTIONS;
     Summary summary =
         new Summaries(outcome, running.map(contender -> contender.backend().name()), refused)
-            .of(window, workload, imageCount, cautions, shape.id(), groups, seed);
+            .of(
+                window,
+                workload,
+                imageCount,
+                cautions,
+                shape.id(),
+                groups,
+                running.head().inspection().shadow(),
+                seed);
     ReportData data = ReportData.of(invocation, summary, workload, groups, running, outcome);
     report.ifPresent(folder -> Report.write(folder, outcome, data));
     switch (output.format()) {
       case TEXT -> console.out().print(SummaryText.of(summary));
       case JSON -> console.out().println(JsonText.of(summary));
     }
+    requireCaptured(outcome);
     return (summary.passed() ? ExitStatus.DONE : ExitStatus.FAILED).number();
+  }
+
+  /** The backend that counts, with its shadow and what is captured of it. */
+  private Contender replayed(Contenders contenders) {
+    io.vavr.control.Option<Path> folder = io.vavr.control.Option.ofOptional(report);
+    Contender primary = contenders.required(backend);
+    Contender shadowed =
+        shadow.map(name -> contenders.shadowed(primary, name, folder)).orElse(primary);
+    return shadowed.inspected(
+        new Inspection(
+            shadowed.inspection().shadow(),
+            io.vavr.control.Option.ofOptional(capture)
+                .map(
+                    step ->
+                        new StepCapture(
+                            step, folder.getOrElse(Path.of(DEFAULT_FOLDER)), captureTensors))));
+  }
+
+  private void prepareCapture(int step) {
+    if (step < 0) {
+      throw BifocalException.of(ErrorCode.INVALID_OPTION, "--capture", step, "at least 0");
+    }
+    Report.prepare(report.orElse(Path.of(DEFAULT_FOLDER)));
+  }
+
+  private void requireCaptured(Outcome outcome) {
+    if (capture.isPresent() && capture.get() >= outcome.steps()) {
+      throw BifocalException.of(
+          ErrorCode.INVALID_OPTION,
+          "--capture",
+          capture.get(),
+          "0.." + (outcome.steps() - 1) + ", the steps of this replay");
+    }
   }
 
   private Invocation invocation() {

@@ -6,6 +6,7 @@ import bifocal.cli.replay.Replay.Outcome;
 import bifocal.cli.replay.StepRecord.Check;
 import bifocal.cli.replay.Workload.Request;
 import bifocal.composite.CompositeBackend;
+import bifocal.core.backend.AttentionBackend;
 import bifocal.core.backend.BackendName;
 import bifocal.core.cache.KvCacheSpec;
 import bifocal.core.layer.LayerGroup;
@@ -13,6 +14,7 @@ import bifocal.core.route.Child;
 import bifocal.core.route.RequestRoutes;
 import bifocal.core.route.Route;
 import bifocal.core.route.RoutingPolicy;
+import bifocal.reference.shadow.ShadowBackend;
 import io.vavr.collection.LinkedHashMap;
 import io.vavr.collection.Map;
 import io.vavr.collection.Seq;
@@ -161,7 +163,11 @@ record ReportData(
     String status = contender.backend().execution().status().label();
     String why = contender.backend().execution().reason();
     String execution = why.isEmpty() ? status : status + " (" + why + ")";
-    return contender.backend() instanceof CompositeBackend<?, ?> composite
+    AttentionBackend<?> own =
+        contender.backend() instanceof ShadowBackend<?, ?> shadowed
+            ? shadowed.primary()
+            : contender.backend();
+    return own instanceof CompositeBackend<?, ?> composite
         ? new BackendFacts(
             composite.name().value(),
             Vector.of(composite.childA().name().value(), composite.childB().name().value()),

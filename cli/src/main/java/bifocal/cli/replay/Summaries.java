@@ -46,6 +46,7 @@ record Summaries(Outcome outcome, Seq<BackendName> names, Seq<Refused> refused) 
       Seq<String> cautions,
       String modelId,
       Seq<LayerGroup> groups,
+      Option<ShadowRecorder> shadow,
       long seed) {
     Seq<StepRecord> records = outcome.records();
     Seq<StepRecord> replayed = records.filter(r -> r.backend().equals(names.head()));
@@ -71,6 +72,7 @@ record Summaries(Outcome outcome, Seq<BackendName> names, Seq<Refused> refused) 
         refused,
         checksums(groups),
         agreements(groups, dtype),
+        shadow.map(recorder -> recorder.facts(2 * Tolerance.of(dtype).out())),
         cautions,
         outcome.nanos() / 1e9);
   }

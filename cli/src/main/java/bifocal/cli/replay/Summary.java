@@ -1,6 +1,7 @@
 package bifocal.cli.replay;
 
 import io.vavr.collection.Seq;
+import io.vavr.control.Option;
 
 /**
  * A replay in figures; its components are the keys of the JSON result.
@@ -20,6 +21,7 @@ import io.vavr.collection.Seq;
  * @param refused backends that were to be compared and are not valid, with reasons
  * @param checksums projections and norm by backend and group
  * @param agreements largest difference of a checksum from the first backend's, and its bound
+ * @param shadow how a shadow agreed, absent without one
  * @param cautions what a reader must know of the trace
  * @param seconds of everything, data and checks included
  */
@@ -39,6 +41,7 @@ record Summary(
     Seq<Refused> refused,
     Seq<GroupChecksum> checksums,
     Seq<Agreed> agreements,
+    Option<ShadowFacts> shadow,
     Seq<String> cautions,
     double seconds) {
   /** Steps with an image query from which on ratios are printed. */
@@ -99,8 +102,40 @@ record Summary(
 
   record Agreed(String backend, String group, double distance, double bound, boolean within) {}
 
+  /**
+   * How a shadow agreed with the replayed backend.
+   *
+   * @param batches compared, each layer counted
+   * @param compared query tokens times heads
+   * @param bound twice the tolerance, since each may be so far from the truth
+   * @param at where the worst error is, absent when nothing differs
+   * @param failures batches that the shadow could not run
+   * @param recorded file with the worst request, absent when none was asked for
+   */
+  record ShadowFacts(
+      String backend,
+      int batches,
+      int compared,
+      double worstError,
+      double bound,
+      boolean within,
+      Option<ShadowPlace> at,
+      Seq<String> failures,
+      Option<String> recorded) {}
+
+  /**
+   * One output vector.
+   *
+   * @param layer number in the group
+   * @param request position in the workload
+   * @param position of the query token in its request
+   */
+  record ShadowPlace(int step, String group, int layer, int request, int position, int head) {}
+
   /** Whether every comparison is within its bound. */
   boolean passed() {
-    return checks.forAll(BackendChecks::passed) && agreements.forAll(Agreed::within);
+    return checks.forAll(BackendChecks::passed)
+        && agreements.forAll(Agreed::within)
+        && shadow.forAll(ShadowFacts::within);
   }
 }

@@ -9,6 +9,8 @@ import bifocal.cli.replay.Summary.Ratio;
 import bifocal.cli.replay.Summary.ReasonCount;
 import bifocal.cli.replay.Summary.Refused;
 import bifocal.cli.replay.Summary.RouteCount;
+import bifocal.cli.replay.Summary.ShadowFacts;
+import bifocal.cli.replay.Summary.ShadowPlace;
 import bifocal.cli.replay.Summary.TraceFacts;
 import java.util.Locale;
 
@@ -124,6 +126,7 @@ final class SummaryText {
           agreed.distance(),
           agreed.bound());
     }
+    summary.shadow().forEach(this::shadowed);
     summary
         .checksums()
         .forEach(
@@ -134,6 +137,26 @@ final class SummaryText {
                     sum.group(),
                     sum.norm(),
                     sum.projections().take(3).map(p -> format("%.4e", p)).mkString(" ")));
+  }
+
+  private void shadowed(ShadowFacts shadow) {
+    line(
+        "shadow   %-16s %s: worst error %.2e (bound %.1e)%s over %,d outputs of %,d batches",
+        shadow.backend(),
+        shadow.within() ? "agrees" : "FAILED",
+        shadow.worstError(),
+        shadow.bound(),
+        shadow.at().map(SummaryText::place).getOrElse(""),
+        shadow.compared(),
+        shadow.batches());
+    shadow.failures().take(3).forEach(failure -> line("shadow   did not run: %s", failure));
+    shadow.recorded().forEach(file -> line("shadow   worst request in %s", file));
+  }
+
+  private static String place(ShadowPlace at) {
+    return format(
+        " at step %d, %s layer %d, request %d, position %d, head %d",
+        at.step(), at.group(), at.layer(), at.request(), at.position(), at.head());
   }
 
   private void cautioned(Summary summary) {

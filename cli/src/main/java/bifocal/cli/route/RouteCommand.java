@@ -6,7 +6,9 @@ import bifocal.cli.command.ExitStatus;
 import bifocal.cli.command.JsonText;
 import bifocal.cli.command.NamesRequests;
 import bifocal.cli.command.OutputOptions;
+import bifocal.core.capsule.StepCapsule;
 import bifocal.core.error.ErrorCode;
+import bifocal.core.safetensors.Safetensors;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.file.Files;
@@ -40,7 +42,8 @@ public final class RouteCommand implements Callable<Integer>, NamesRequests {
       names = "--spec",
       required = true,
       paramLabel = "FILE|-",
-      description = "The batch to route; - reads it from the standard input.")
+      description =
+          "The batch to route, or a step that was captured; - reads it from the standard input.")
   private String spec = STANDARD_INPUT;
 
   @Mixin private OutputOptions output = new OutputOptions();
@@ -61,11 +64,29 @@ public final class RouteCommand implements Callable<Integer>, NamesRequests {
     return ExitStatus.DONE.number();
   }
 
+  private static RouteSpec capsule(Path file) {
+    return RouteSpec.ofCapsule(
+        Safetensors.readMetadata(file)
+            .get(StepCapsule.KEY)
+            .getOrElseThrow(
+                () ->
+                    CliFailure.of(
+                        ErrorCode.MALFORMED_INPUT,
+                        "--spec: '"
+                            + file
+                            + "' holds tensors, but no captured step (no __metadata__."
+                            + StepCapsule.KEY
+                            + ")")));
+  }
+
   private RouteSpec read() {
     if (spec.equals(STANDARD_INPUT)) {
       return RouteSpec.read(console.in());
     }
     try (InputStream file = Files.newInputStream(Path.of(spec))) {
+      if (Safetensors.recognises(Path.of(spec))) {
+        return capsule(Path.of(spec));
+      }
       return RouteSpec.read(file);
     } catch (NoSuchFileException | InvalidPathException e) {
       throw CliFailure.of(ErrorCode.INVALID_OPTION, "--spec: there is no file '" + spec + "'")

@@ -6,6 +6,7 @@ import bifocal.cli.command.PolicyName;
 import bifocal.core.batch.CommonAttentionMetadata;
 import bifocal.core.batch.ImageRanges;
 import bifocal.core.batch.SlotMapping;
+import bifocal.core.capsule.StepCapsule;
 import bifocal.core.error.ErrorCode;
 import bifocal.core.layer.AttentionLayerSpec.Dense;
 import bifocal.core.layer.AttentionMask;
@@ -18,8 +19,10 @@ import bifocal.core.tensor.TensorView;
 import bifocal.routing.Lowering;
 import io.vavr.collection.Array;
 import io.vavr.control.Option;
+import java.io.ByteArrayInputStream;
 import java.io.InputStream;
 import java.lang.foreign.MemorySegment;
+import java.nio.charset.StandardCharsets;
 import java.util.Locale;
 
 /** A batch, the mask of the layers that will run it, and the policy to route it by. */
@@ -27,9 +30,19 @@ record RouteSpec(RoutingPolicy policy, LayerGroup layers, CommonAttentionMetadat
 
   /** Reads a specification; see the command's documentation for its keys. */
   static RouteSpec read(InputStream in) {
-    JsonFields spec =
-        JsonFields.read("spec", in)
-            .allow("policy", "layers", "split", "lowering", "live", "requests");
+    return of(JsonFields.read("spec", in));
+  }
+
+  /** Reads the specification in a step's capsule. */
+  static RouteSpec ofCapsule(String json) {
+    JsonFields capsule =
+        JsonFields.read(
+            StepCapsule.KEY, new ByteArrayInputStream(json.getBytes(StandardCharsets.UTF_8)));
+    return of(capsule.allow("backend", "step", "group", "layer", "route", "spec").object("spec"));
+  }
+
+  private static RouteSpec of(JsonFields given) {
+    JsonFields spec = given.allow("policy", "layers", "split", "lowering", "live", "requests");
     AttentionMask mask = mask(spec.object("layers").allow("sliding_window", "mask"));
     PolicyName policy =
         PolicyName.of(spec.name("policy", PolicyName.MM_PREFIX.label(), PolicyName.labels()));

@@ -526,7 +526,19 @@
     onWidth(plot, draw);
     const agreed = summary.agreements.length ? [h('div', { class: 'panel' }, h('h3', {}, 'Checksums against those of ' + primary.name), h('table', {}, h('tbody', {},
       summary.agreements.map(agreement => h('tr', {}, h('td', {}, agreement.backend), h('td', {}, agreement.group), h('td', {}, agreement.within ? '✓ agrees' : '✗ FAILED'), h('td', { class: 'n' }, Number(agreement.distance) === 0 ? 'identical' : `differs by ${scientific(agreement.distance)}`), h('td', { class: 'n muted' }, `bound ${scientific(agreement.bound)}`))))))] : [];
-    byId('agreements').append(...agreed, h('details', { class: 'panel' }, h('summary', {}, 'Checksums'), summary.checksums.map(sum => h('div', {}, h('h3', { style: 'margin-top:10px' }, `${sum.backend}, ${sum.group}: norm ${Number(sum.norm).toExponential(6)}`), h('code', {}, sum.projections.map(value => Number(value).toExponential(4)).join(' '))))));
+    const shadowed = summary.shadow ? [shadowPanel(summary.shadow)] : [];
+    byId('agreements').append(...agreed, ...shadowed, h('details', { class: 'panel' }, h('summary', {}, 'Checksums'), summary.checksums.map(sum => h('div', {}, h('h3', { style: 'margin-top:10px' }, `${sum.backend}, ${sum.group}: norm ${Number(sum.norm).toExponential(6)}`), h('code', {}, sum.projections.map(value => Number(value).toExponential(4)).join(' '))))));
+  }
+
+  function shadowPanel(shadow) {
+    const at = shadow.at;
+    return h('div', { class: 'panel' }, h('h3', {}, `${shadow.backend} in the shadow of ${primary.name}`),
+      h('dl', {},
+        h('dt', {}, 'verdict'), h('dd', {}, shadow.within ? '✓ agrees' : '✗ FAILED'),
+        h('dt', {}, 'worst'), h('dd', {}, `${scientific(shadow.worst_error)}, bound ${scientific(shadow.bound)}`, at ? [`: request ${at.request}, position ${whole(at.position)}, head ${at.head}, ${at.group} layer ${at.layer}, `, h('button', { type: 'button', class: 'link', onclick: () => document.dispatchEvent(new CustomEvent('pick', { detail: at.step })) }, `step ${at.step}`)] : ': no difference anywhere'),
+        h('dt', {}, 'compared'), h('dd', {}, `${whole(shadow.compared)} outputs of ${plural(shadow.batches, 'batch')}`),
+        shadow.recorded ? [h('dt', {}, 'worst request'), h('dd', {}, h('code', {}, `bifocal attend --in ${shadow.recorded} --out out.safetensors --check`))] : [],
+        shadow.failures.length ? [h('dt', {}, 'did not run'), h('dd', {}, shadow.failures.slice(0, 3).join('; '))] : []));
   }
 
   function dots(width) {

@@ -64,7 +64,45 @@ public record Safetensors(Map<String, String> metadata, Map<String, TensorView> 
     }
   }
 
+  /**
+   * Reads a file's free texts alone.
+   *
+   * @throws BifocalException as {@link #read}
+   */
+  public static Map<String, String> readMetadata(Path path) {
+    requireLittleEndian();
+    try (FileChannel channel = FileChannel.open(path, StandardOpenOption.READ)) {
+      return header(channel).metadata();
+    } catch (IOException e) {
+      throw BifocalException.of(ErrorCode.INVALID_OPTION, "'" + path + "' cannot be read")
+          .causedBy(e);
+    }
+  }
+
+  /** Whether a file begins as this format does: no text does, since its length would be absurd. */
+  public static boolean recognises(Path path) {
+    try (FileChannel channel = FileChannel.open(path, StandardOpenOption.READ)) {
+      ByteBuffer start = ByteBuffer.allocate(PREFIX + 1).order(ByteOrder.LITTLE_ENDIAN);
+      if (channel.size() < start.capacity()) {
+        return false;
+      }
+      fill(channel, start, 0);
+      long headerBytes = start.getLong(0);
+      return headerBytes >= 2 && headerBytes <= channel.size() - PREFIX && start.get(PREFIX) == '{';
+    } catch (IOException e) {
+      return false;
+    }
+  }
+
   private static Safetensors read(FileChannel channel, Arena owner) throws IOException {
+    SafetensorsHeader header = header(channel);
+    long dataStart = channel.size() - header.dataBytes();
+    return new Safetensors(
+        header.metadata(),
+        header.entries().mapValues(entry -> tensor(channel, dataStart, entry, owner)));
+  }
+
+  private static SafetensorsHeader header(FileChannel channel) throws IOException {
     long bytes = channel.size();
     ByteBuffer prefix = ByteBuffer.allocate(PREFIX).order(ByteOrder.LITTLE_ENDIAN);
     fill(channel, prefix, 0);
@@ -78,11 +116,7 @@ public record Safetensors(Map<String, String> metadata, Map<String, TensorView> 
     }
     ByteBuffer json = ByteBuffer.allocate((int) headerBytes);
     fill(channel, json, PREFIX);
-    long dataStart = PREFIX + headerBytes;
-    SafetensorsHeader header = SafetensorsHeader.parse(json.array(), bytes - dataStart);
-    return new Safetensors(
-        header.metadata(),
-        header.entries().mapValues(entry -> tensor(channel, dataStart, entry, owner)));
+    return SafetensorsHeader.parse(json.array(), bytes - PREFIX - headerBytes);
   }
 
   private static TensorView tensor(

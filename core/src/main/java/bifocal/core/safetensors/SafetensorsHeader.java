@@ -35,6 +35,11 @@ record SafetensorsHeader(Map<String, String> metadata, Map<String, Entry> entrie
    */
   record Entry(SafetensorsType type, long[] shape, long begin, long end) {}
 
+  /** Bytes behind the header: the tensors fill them. */
+  long dataBytes() {
+    return entries.values().map(Entry::end).max().getOrElse(0L);
+  }
+
   /**
    * Reads a header and checks that the tensors fill the data from its first byte to its last,
    * without gaps and without overlap.
