@@ -30,7 +30,10 @@ final class CpuAttentionImpl implements AttentionImpl<CpuAttentionMetadata> {
 
   private final CpuRuntime runtime;
   private final AttentionLayerSpec.Dense layer;
+  private final KernelType type;
   private final KvCacheSpec cache;
+  private final long blockBytes;
+  private final long valueOffset;
   private final UncachedKeys uncachedKeys;
   private final LayerMemory memory;
   private final WriteJob writeJob;
@@ -43,7 +46,10 @@ final class CpuAttentionImpl implements AttentionImpl<CpuAttentionMetadata> {
       KvCacheSpec cache) {
     this.runtime = runtime;
     this.layer = layer;
+    this.type = KernelType.of(layer.dtype()).get();
     this.cache = cache;
+    this.blockBytes = cache.blockBytes();
+    this.valueOffset = cache.layout().valueOffset(cache);
     this.uncachedKeys = UncachedKeys.of(layer);
     this.memory = new LayerMemory(layer, parameters, cache, uncachedKeys.spec());
     this.writeJob = new WriteJob(runtime.kernels(), memory.write());
@@ -61,7 +67,7 @@ final class CpuAttentionImpl implements AttentionImpl<CpuAttentionMetadata> {
     requireTokens(dense.v(), "values", tokens, layer.headSizeV());
     long slotsAt = requireSlots(slots, view);
     KvWriteParams params = memory.write();
-    params.cache(base, base + cache.layout().valueOffset(cache), view.blockStride());
+    params.cache(base, base + valueOffset, view.blockStride());
     params.tokens(
         dense.k().address(),
         dense.k().stride(0),
@@ -90,7 +96,7 @@ final class CpuAttentionImpl implements AttentionImpl<CpuAttentionMetadata> {
           "0.." + (view.numBlocks() - 1));
     }
     AttendParams params = memory.cached();
-    params.cache(base, base + cache.layout().valueOffset(cache), view.blockStride());
+    params.cache(base, base + valueOffset, view.blockStride());
     run(q, params, metadata, metadata.table(), output);
   }
 
@@ -191,7 +197,12 @@ final class CpuAttentionImpl implements AttentionImpl<CpuAttentionMetadata> {
       lse = view.address();
       lseStride = view.stride(0);
     }
-    params.output(KernelType.of(out.dtype()).get(), out.address(), out.stride(0), lse, lseStride);
+    params.output(
+        out.dtype() == DType.FP32 ? KernelType.FLOAT32 : type,
+        out.address(),
+        out.stride(0),
+        lse,
+        lseStride);
   }
 
   private void setPartials(AttendParams params, StepPlan metadata) {
@@ -215,10 +226,7 @@ final class CpuAttentionImpl implements AttentionImpl<CpuAttentionMetadata> {
     }
     view.requireOpen();
     return RawMemory.address(
-        "KV cache",
-        view.memory(),
-        0,
-        (view.numBlocks() - 1) * view.blockStride() + cache.blockBytes());
+        "KV cache", view.memory(), 0, (view.numBlocks() - 1) * view.blockStride() + blockBytes);
   }
 
   private static StepPlan current(CpuAttentionMetadata metadata) {

@@ -2,11 +2,13 @@ package bifocal.cpu.thread;
 
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
+import io.vavr.collection.Vector;
 import io.vavr.control.Option;
 import io.vavr.control.Try;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Locale;
+import java.util.function.Function;
 
 /**
  * How many threads compute, and why that many.
@@ -23,7 +25,9 @@ public record ThreadBudget(int threads, String why) {
    */
   public static ThreadBudget ofThisProcess() {
     return of(
-        Option.of(System.getProperty(PROPERTY)), affinity(), quota(Path.of("/sys/fs/cgroup")));
+        Option.of(System.getProperty(PROPERTY)),
+        affinity(),
+        quota(Path.of("/sys/fs/cgroup"), read(Path.of("/proc/self/cgroup")).getOrElse("")));
   }
 
   /**
@@ -70,21 +74,55 @@ public record ThreadBudget(int threads, String why) {
     return cpus;
   }
 
-  /** The tightest CPU quota that the cgroup folder states, version 2 or 1. */
-  static Option<Double> quota(Path cgroup) {
-    Option<Double> unified =
-        read(cgroup.resolve("cpu.max"))
-            .map(line -> line.split("\\s+"))
-            .filter(parts -> parts.length == 2 && !parts[0].equals("max"))
-            .flatMap(parts -> ratio(parts[0], parts[1]));
-    return unified.orElse(
-        () ->
-            read(cgroup.resolve("cpu/cpu.cfs_quota_us"))
-                .filter(quota -> !quota.startsWith("-"))
-                .flatMap(
-                    quota ->
-                        read(cgroup.resolve("cpu/cpu.cfs_period_us"))
-                            .flatMap(period -> ratio(quota, period))));
+  /**
+   * The tightest CPU quota of a process's groups, version 2 or 1.
+   *
+   * @param root where the groups are mounted
+   * @param membership content of {@code /proc/self/cgroup}: lines {@code id:controllers:path}
+   */
+  static Option<Double> quota(Path root, String membership) {
+    Option<Double> tightest = Option.none();
+    for (String line : membership.lines().toList()) {
+      String[] parts = line.split(":", 3);
+      if (parts.length == 3 && parts[1].isEmpty()) {
+        tightest = tighter(tightest, upwards(root, parts[2], ThreadBudget::unified));
+      } else if (parts.length == 3 && Vector.of(parts[1].split(",")).contains("cpu")) {
+        tightest =
+            tighter(tightest, upwards(root.resolve("cpu"), parts[2], ThreadBudget::firstVersion));
+      }
+    }
+    return tightest;
+  }
+
+  /** The tightest quota of a group and of those it lies in. */
+  private static Option<Double> upwards(
+      Path root, String group, Function<Path, Option<Double>> quota) {
+    Option<Double> tightest = quota.apply(root);
+    Path folder = root;
+    for (Path name : Path.of(group)) {
+      folder = folder.resolve(name.toString());
+      tightest = tighter(tightest, quota.apply(folder));
+    }
+    return tightest;
+  }
+
+  private static Option<Double> tighter(Option<Double> a, Option<Double> b) {
+    return Vector.of(a, b).flatMap(option -> option).min();
+  }
+
+  private static Option<Double> unified(Path group) {
+    return read(group.resolve("cpu.max"))
+        .map(line -> line.split("\\s+"))
+        .filter(parts -> parts.length == 2 && !parts[0].equals("max"))
+        .flatMap(parts -> ratio(parts[0], parts[1]));
+  }
+
+  private static Option<Double> firstVersion(Path group) {
+    return read(group.resolve("cpu.cfs_quota_us"))
+        .filter(quota -> !quota.startsWith("-"))
+        .flatMap(
+            quota ->
+                read(group.resolve("cpu.cfs_period_us")).flatMap(period -> ratio(quota, period)));
   }
 
   private static int affinity() {

@@ -10,7 +10,12 @@ import jdk.incubator.vector.FloatVector;
 import jdk.incubator.vector.VectorMask;
 import jdk.incubator.vector.VectorOperators;
 
-/** Row-wise passes over scores: softmax weights, soft caps and ALiBi. */
+/**
+ * Row-wise passes over scores: softmax weights, soft caps and ALiBi.
+ *
+ * <p>No method gives a vector to another or gets one from it: where the JIT does not inline such a
+ * call, each vector becomes an object. So 2^x is spelled out where it is needed.
+ */
 final class Exponentials {
   private static final MemorySegment ALL = RawMemory.ALL;
   private static final ByteOrder ORDER = ByteOrder.LITTLE_ENDIAN;
@@ -113,11 +118,22 @@ final class Exponentials {
   private static float weighFull(long s, int from, int to, float largest) {
     FloatVector sum = FloatVector.zero(FLOATS);
     for (int i = from; i < to; i += LANES) {
+      FloatVector x =
+          FloatVector.fromMemorySegment(FLOATS, ALL, s + 4L * i, ORDER).sub(largest).mul(LOG2_E);
+      FloatVector y = x.blend(LEAST_EXPONENT, x.compare(VectorOperators.LT, LEAST_EXPONENT));
+      FloatVector rounded = y.add(ROUND);
+      FloatVector f = y.sub(rounded.sub(ROUND));
+      FloatVector p = FloatVector.broadcast(FLOATS, P6);
+      p = p.fma(f, FloatVector.broadcast(FLOATS, P5));
+      p = p.fma(f, FloatVector.broadcast(FLOATS, P4));
+      p = p.fma(f, FloatVector.broadcast(FLOATS, P3));
+      p = p.fma(f, FloatVector.broadcast(FLOATS, P2));
+      p = p.fma(f, FloatVector.broadcast(FLOATS, P1));
+      p = p.fma(f, FloatVector.broadcast(FLOATS, 1f));
       FloatVector weight =
-          exp2(
-              FloatVector.fromMemorySegment(FLOATS, ALL, s + 4L * i, ORDER)
-                  .sub(largest)
-                  .mul(LOG2_E));
+          p.reinterpretAsInts()
+              .add(rounded.reinterpretAsInts().lanewise(VectorOperators.LSHL, MANTISSA_BITS))
+              .reinterpretAsFloats();
       weight.intoMemorySegment(ALL, s + 4L * i, ORDER);
       sum = sum.add(weight);
     }
@@ -125,11 +141,22 @@ final class Exponentials {
   }
 
   private static float weighSome(long s, int at, int from, int to, float largest) {
+    FloatVector x =
+        FloatVector.fromMemorySegment(FLOATS, ALL, s + 4L * at, ORDER).sub(largest).mul(LOG2_E);
+    FloatVector y = x.blend(LEAST_EXPONENT, x.compare(VectorOperators.LT, LEAST_EXPONENT));
+    FloatVector rounded = y.add(ROUND);
+    FloatVector f = y.sub(rounded.sub(ROUND));
+    FloatVector p = FloatVector.broadcast(FLOATS, P6);
+    p = p.fma(f, FloatVector.broadcast(FLOATS, P5));
+    p = p.fma(f, FloatVector.broadcast(FLOATS, P4));
+    p = p.fma(f, FloatVector.broadcast(FLOATS, P3));
+    p = p.fma(f, FloatVector.broadcast(FLOATS, P2));
+    p = p.fma(f, FloatVector.broadcast(FLOATS, P1));
+    p = p.fma(f, FloatVector.broadcast(FLOATS, 1f));
     FloatVector weight =
-        exp2(
-            FloatVector.fromMemorySegment(FLOATS, ALL, s + 4L * at, ORDER)
-                .sub(largest)
-                .mul(LOG2_E));
+        p.reinterpretAsInts()
+            .add(rounded.reinterpretAsInts().lanewise(VectorOperators.LSHL, MANTISSA_BITS))
+            .reinterpretAsFloats();
     VectorMask<Float> visible =
         LANE_NUMBERS
             .compare(VectorOperators.GE, (float) (from - at))
@@ -139,10 +166,43 @@ final class Exponentials {
     return kept.reduceLanes(VectorOperators.ADD);
   }
 
+  /** Small arguments by an odd polynomial, large ones by {@code 1 - 2 / (exp(2y) + 1)}. */
   static void softcap(long s, int from, int to, float cap) {
     float inverse = 1 / cap;
     for (int i = from - from % LANES; i < to; i += LANES) {
-      tanh(FloatVector.fromMemorySegment(FLOATS, ALL, s + 4L * i, ORDER).mul(inverse))
+      FloatVector argument =
+          FloatVector.fromMemorySegment(FLOATS, ALL, s + 4L * i, ORDER).mul(inverse);
+      FloatVector magnitude = argument.abs();
+      FloatVector z = magnitude.mul(magnitude);
+      FloatVector t = FloatVector.broadcast(FLOATS, T5);
+      t = t.fma(z, FloatVector.broadcast(FLOATS, T4));
+      t = t.fma(z, FloatVector.broadcast(FLOATS, T3));
+      t = t.fma(z, FloatVector.broadcast(FLOATS, T2));
+      t = t.fma(z, FloatVector.broadcast(FLOATS, T1));
+      t = t.fma(z, FloatVector.broadcast(FLOATS, T0));
+      FloatVector small = t.mul(z).fma(magnitude, magnitude);
+      FloatVector y =
+          magnitude
+              .blend(SATURATED, magnitude.compare(VectorOperators.GT, SATURATED))
+              .mul(2 * LOG2_E);
+      FloatVector rounded = y.add(ROUND);
+      FloatVector f = y.sub(rounded.sub(ROUND));
+      FloatVector p = FloatVector.broadcast(FLOATS, P6);
+      p = p.fma(f, FloatVector.broadcast(FLOATS, P5));
+      p = p.fma(f, FloatVector.broadcast(FLOATS, P4));
+      p = p.fma(f, FloatVector.broadcast(FLOATS, P3));
+      p = p.fma(f, FloatVector.broadcast(FLOATS, P2));
+      p = p.fma(f, FloatVector.broadcast(FLOATS, P1));
+      p = p.fma(f, FloatVector.broadcast(FLOATS, 1f));
+      FloatVector exponential =
+          p.reinterpretAsInts()
+              .add(rounded.reinterpretAsInts().lanewise(VectorOperators.LSHL, MANTISSA_BITS))
+              .reinterpretAsFloats();
+      FloatVector large =
+          FloatVector.broadcast(FLOATS, 1f)
+              .sub(FloatVector.broadcast(FLOATS, 2f).div(exponential.add(1f)));
+      FloatVector tanh = small.blend(large, magnitude.compare(VectorOperators.GT, SMALL));
+      tanh.blend(tanh.neg(), argument.compare(VectorOperators.LT, 0f))
           .mul(cap)
           .intoMemorySegment(ALL, s + 4L * i, ORDER);
     }
@@ -164,40 +224,5 @@ final class Exponentials {
           .mul(factor)
           .intoMemorySegment(ALL, o + 4L * i, ORDER);
     }
-  }
-
-  private static FloatVector exp2(FloatVector x) {
-    FloatVector y = x.blend(LEAST_EXPONENT, x.compare(VectorOperators.LT, LEAST_EXPONENT));
-    FloatVector rounded = y.add(ROUND);
-    FloatVector f = y.sub(rounded.sub(ROUND));
-    FloatVector p = FloatVector.broadcast(FLOATS, P6);
-    p = p.fma(f, FloatVector.broadcast(FLOATS, P5));
-    p = p.fma(f, FloatVector.broadcast(FLOATS, P4));
-    p = p.fma(f, FloatVector.broadcast(FLOATS, P3));
-    p = p.fma(f, FloatVector.broadcast(FLOATS, P2));
-    p = p.fma(f, FloatVector.broadcast(FLOATS, P1));
-    p = p.fma(f, FloatVector.broadcast(FLOATS, 1f));
-    return p.reinterpretAsInts()
-        .add(rounded.reinterpretAsInts().lanewise(VectorOperators.LSHL, MANTISSA_BITS))
-        .reinterpretAsFloats();
-  }
-
-  private static FloatVector tanh(FloatVector y) {
-    FloatVector magnitude = y.abs();
-    FloatVector z = magnitude.mul(magnitude);
-    FloatVector p = FloatVector.broadcast(FLOATS, T5);
-    p = p.fma(z, FloatVector.broadcast(FLOATS, T4));
-    p = p.fma(z, FloatVector.broadcast(FLOATS, T3));
-    p = p.fma(z, FloatVector.broadcast(FLOATS, T2));
-    p = p.fma(z, FloatVector.broadcast(FLOATS, T1));
-    p = p.fma(z, FloatVector.broadcast(FLOATS, T0));
-    FloatVector small = p.mul(z).fma(magnitude, magnitude);
-    FloatVector bounded =
-        magnitude.blend(SATURATED, magnitude.compare(VectorOperators.GT, SATURATED));
-    FloatVector large =
-        FloatVector.broadcast(FLOATS, 1f)
-            .sub(FloatVector.broadcast(FLOATS, 2f).div(exp2(bounded.mul(2 * LOG2_E)).add(1f)));
-    FloatVector result = small.blend(large, magnitude.compare(VectorOperators.GT, SMALL));
-    return result.blend(result.neg(), y.compare(VectorOperators.LT, 0f));
   }
 }

@@ -18,6 +18,9 @@ import jdk.incubator.vector.VectorSpecies;
  * Turns pairs of small elements into two rows of fp32: group {@code g} of {@code n} pairs becomes
  * rows {@code 2g} (the first of each pair) and {@code 2g + 1}. Keys are groups of sixteen tokens
  * per pair of dimensions, values are groups of a head's dimensions per pair of tokens.
+ *
+ * <p>A pass unpacks one element of each pair: it shifts the element to the top of a word. No method
+ * gives a vector to another, see {@link Exponentials}.
  */
 final class Unpacking {
   private static final MemorySegment ALL = RawMemory.ALL;
@@ -25,118 +28,124 @@ final class Unpacking {
   private static final VectorSpecies<Integer> INTS = IntVector.SPECIES_PREFERRED;
   private static final VectorSpecies<Short> SHORTS =
       VectorSpecies.of(short.class, VectorShape.forBitSize(LANES * Short.SIZE));
-  private static final int HIGH = 0xffff0000;
+
+  private static final int SIGN = 0x80000000;
+  private static final int HALF_MAGNITUDE = 0x7fff0000;
+  private static final int BYTE_MAGNITUDE = 0x7f000000;
+  private static final int INFINITY = 0x7f800000;
+  private static final int NAN = 0x7fc00000;
 
   private Unpacking() {}
 
   static void pairs(KernelType type, long in, int groups, int n, long out, long outStride) {
+    int second = type.bytes() == 1 ? Short.SIZE : 0;
+    int first = second + Byte.SIZE * type.bytes();
+    unpack(type, in, groups, n, out, 2 * outStride, first);
+    unpack(type, in, groups, n, out + outStride, 2 * outStride, second);
+  }
+
+  private static void unpack(
+      KernelType type, long in, int groups, int n, long out, long outStride, int shift) {
     switch (type) {
       case FLOAT32 -> throw new IllegalArgumentException("fp32 is not packed");
-      case BFLOAT16 -> bfloat16(in, groups, n, out, outStride);
-      case FLOAT16 -> float16(in, groups, n, out, outStride);
-      case FLOAT8_E4M3, FLOAT8_PER_TOKEN_HEAD -> float8E4m3(in, groups, n, out, outStride);
-      case FLOAT8_E5M2 -> float8E5m2(in, groups, n, out, outStride);
-      case INT8_PER_TOKEN_HEAD -> int8(in, groups, n, out, outStride);
+      case BFLOAT16 -> bfloat16(in, groups, n, out, outStride, shift);
+      case FLOAT16 -> float16(in, groups, n, out, outStride, shift);
+      case FLOAT8_E4M3, FLOAT8_PER_TOKEN_HEAD -> e4m3(in, groups, n, out, outStride, shift);
+      case FLOAT8_E5M2 -> e5m2(in, groups, n, out, outStride, shift);
+      case INT8_PER_TOKEN_HEAD -> int8(in, groups, n, out, outStride, shift);
     }
   }
 
-  private static void bfloat16(long in, int groups, int n, long out, long outStride) {
+  private static void bfloat16(long in, int groups, int n, long out, long outStride, int shift) {
     for (int g = 0; g < groups; g++) {
-      long low = out + 2L * g * outStride;
       long from = in + 4L * g * n;
+      long to = out + g * outStride;
       for (int i = 0; i < n; i += LANES) {
-        IntVector pairs = words(from + 4L * i);
-        pairs
-            .lanewise(VectorOperators.LSHL, Short.SIZE)
-            .reinterpretAsFloats()
-            .intoMemorySegment(ALL, low + 4L * i, ORDER);
-        pairs
-            .and(HIGH)
-            .reinterpretAsFloats()
-            .intoMemorySegment(ALL, low + outStride + 4L * i, ORDER);
+        IntVector word =
+            IntVector.fromMemorySegment(INTS, ALL, from + 4L * i, ORDER)
+                .lanewise(VectorOperators.LSHL, shift);
+        word.and(0xffff0000).reinterpretAsFloats().intoMemorySegment(ALL, to + 4L * i, ORDER);
       }
     }
   }
 
-  private static void float16(long in, int groups, int n, long out, long outStride) {
+  /** A product moves the exponent to where fp32 has it, and makes subnormal numbers normal. */
+  private static void float16(long in, int groups, int n, long out, long outStride, int shift) {
     for (int g = 0; g < groups; g++) {
-      long low = out + 2L * g * outStride;
       long from = in + 4L * g * n;
+      long to = out + g * outStride;
       for (int i = 0; i < n; i += LANES) {
-        IntVector pairs = words(from + 4L * i);
-        half(pairs.lanewise(VectorOperators.LSHL, Short.SIZE))
-            .intoMemorySegment(ALL, low + 4L * i, ORDER);
-        half(pairs).intoMemorySegment(ALL, low + outStride + 4L * i, ORDER);
+        IntVector word =
+            IntVector.fromMemorySegment(INTS, ALL, from + 4L * i, ORDER)
+                .lanewise(VectorOperators.LSHL, shift);
+        IntVector magnitude = word.and(HALF_MAGNITUDE).lanewise(VectorOperators.LSHR, 3);
+        IntVector finite = magnitude.reinterpretAsFloats().mul(0x1p112f).reinterpretAsInts();
+        finite
+            .blend(finite.or(INFINITY), magnitude.compare(VectorOperators.GE, 0x7c00 << 13))
+            .or(word.and(SIGN))
+            .reinterpretAsFloats()
+            .intoMemorySegment(ALL, to + 4L * i, ORDER);
       }
     }
   }
 
-  private static void float8E5m2(long in, int groups, int n, long out, long outStride) {
+  /** An e5m2 is the upper half of an fp16. */
+  private static void e5m2(long in, int groups, int n, long out, long outStride, int shift) {
     for (int g = 0; g < groups; g++) {
-      long low = out + 2L * g * outStride;
       long from = in + 2L * g * n;
+      long to = out + g * outStride;
       for (int i = 0; i < n; i += LANES) {
-        IntVector pairs = halfWords(from + 2L * i);
-        // An e5m2 is the upper half of an fp16.
-        half(pairs.lanewise(VectorOperators.LSHL, 24)).intoMemorySegment(ALL, low + 4L * i, ORDER);
-        half(pairs.and(0xff00).lanewise(VectorOperators.LSHL, Short.SIZE))
-            .intoMemorySegment(ALL, low + outStride + 4L * i, ORDER);
+        IntVector word =
+            ((IntVector)
+                    ShortVector.fromMemorySegment(SHORTS, ALL, from + 2L * i, ORDER)
+                        .convertShape(VectorOperators.ZERO_EXTEND_S2I, INTS, 0))
+                .lanewise(VectorOperators.LSHL, shift);
+        IntVector magnitude = word.and(BYTE_MAGNITUDE).lanewise(VectorOperators.LSHR, 3);
+        IntVector finite = magnitude.reinterpretAsFloats().mul(0x1p112f).reinterpretAsInts();
+        finite
+            .blend(finite.or(INFINITY), magnitude.compare(VectorOperators.GE, 0x7c00 << 13))
+            .or(word.and(SIGN))
+            .reinterpretAsFloats()
+            .intoMemorySegment(ALL, to + 4L * i, ORDER);
       }
     }
   }
 
-  private static void float8E4m3(long in, int groups, int n, long out, long outStride) {
+  private static void e4m3(long in, int groups, int n, long out, long outStride, int shift) {
     for (int g = 0; g < groups; g++) {
-      long low = out + 2L * g * outStride;
       long from = in + 2L * g * n;
+      long to = out + g * outStride;
       for (int i = 0; i < n; i += LANES) {
-        IntVector pairs = halfWords(from + 2L * i);
-        e4m3(pairs.lanewise(VectorOperators.LSHL, 24)).intoMemorySegment(ALL, low + 4L * i, ORDER);
-        e4m3(pairs.and(0xff00).lanewise(VectorOperators.LSHL, Short.SIZE))
-            .intoMemorySegment(ALL, low + outStride + 4L * i, ORDER);
+        IntVector word =
+            ((IntVector)
+                    ShortVector.fromMemorySegment(SHORTS, ALL, from + 2L * i, ORDER)
+                        .convertShape(VectorOperators.ZERO_EXTEND_S2I, INTS, 0))
+                .lanewise(VectorOperators.LSHL, shift);
+        IntVector magnitude = word.and(BYTE_MAGNITUDE).lanewise(VectorOperators.LSHR, 4);
+        IntVector finite = magnitude.reinterpretAsFloats().mul(0x1p120f).reinterpretAsInts();
+        finite
+            .blend(NAN, magnitude.compare(VectorOperators.EQ, 0x7f << 20))
+            .or(word.and(SIGN))
+            .reinterpretAsFloats()
+            .intoMemorySegment(ALL, to + 4L * i, ORDER);
       }
     }
   }
 
-  private static void int8(long in, int groups, int n, long out, long outStride) {
+  private static void int8(long in, int groups, int n, long out, long outStride, int shift) {
     for (int g = 0; g < groups; g++) {
-      long low = out + 2L * g * outStride;
       long from = in + 2L * g * n;
+      long to = out + g * outStride;
       for (int i = 0; i < n; i += LANES) {
-        IntVector pairs = halfWords(from + 2L * i);
-        signed(pairs.lanewise(VectorOperators.LSHL, 24))
-            .intoMemorySegment(ALL, low + 4L * i, ORDER);
-        signed(pairs.lanewise(VectorOperators.LSHL, 16))
-            .intoMemorySegment(ALL, low + outStride + 4L * i, ORDER);
+        IntVector word =
+            ((IntVector)
+                    ShortVector.fromMemorySegment(SHORTS, ALL, from + 2L * i, ORDER)
+                        .convertShape(VectorOperators.ZERO_EXTEND_S2I, INTS, 0))
+                .lanewise(VectorOperators.LSHL, shift);
+        ((FloatVector) word.lanewise(VectorOperators.ASHR, 24).convert(VectorOperators.I2F, 0))
+            .intoMemorySegment(ALL, to + 4L * i, ORDER);
       }
     }
-  }
-
-  /** The fp16 in the upper half of each word. */
-  private static FloatVector half(IntVector words) {
-    IntVector magnitude = words.and(0x7fff0000).lanewise(VectorOperators.LSHR, 3);
-    // Rebias the exponent by a product, which also makes subnormal numbers normal.
-    IntVector finite = magnitude.reinterpretAsFloats().mul(0x1p112f).reinterpretAsInts();
-    IntVector special = finite.or(0x7f800000);
-    return finite
-        .blend(special, magnitude.compare(VectorOperators.GE, 0x7c00 << 13))
-        .or(words.and(Integer.MIN_VALUE))
-        .reinterpretAsFloats();
-  }
-
-  /** The e4m3 in the upper byte of each word. */
-  private static FloatVector e4m3(IntVector words) {
-    IntVector magnitude = words.and(0x7f000000).lanewise(VectorOperators.LSHR, 4);
-    IntVector finite = magnitude.reinterpretAsFloats().mul(0x1p120f).reinterpretAsInts();
-    return finite
-        .blend(0x7fc00000, magnitude.compare(VectorOperators.EQ, 0x7f << 20))
-        .or(words.and(Integer.MIN_VALUE))
-        .reinterpretAsFloats();
-  }
-
-  /** The int8 in the upper byte of each word. */
-  private static FloatVector signed(IntVector words) {
-    return (FloatVector) words.lanewise(VectorOperators.ASHR, 24).convert(VectorOperators.I2F, 0);
   }
 
   /** Multiplies rows of sixteen numbers, lane by lane, with sixteen scales. */
@@ -150,15 +159,5 @@ final class Unpacking {
             .intoMemorySegment(ALL, at, ORDER);
       }
     }
-  }
-
-  private static IntVector words(long address) {
-    return IntVector.fromMemorySegment(INTS, ALL, address, ORDER);
-  }
-
-  private static IntVector halfWords(long address) {
-    return (IntVector)
-        ShortVector.fromMemorySegment(SHORTS, ALL, address, ORDER)
-            .convertShape(VectorOperators.ZERO_EXTEND_S2I, INTS, 0);
   }
 }
