@@ -22,8 +22,8 @@ final class WorkPlan {
   private static final int LEAST_KEYS_PER_SPLIT = 4096;
   private static final int SUB_BLOCK = 16;
 
-  /** Four buckets per power of two. */
-  private static final int BUCKETS = 256;
+  /** Two buckets per power of two. */
+  private static final int BUCKETS = 128;
 
   private final CommonAttentionMetadata batch;
   private final KeyVisibility visibility;
@@ -231,8 +231,8 @@ final class WorkPlan {
   }
 
   private static int bucket(long cost) {
-    long value = cost + 4;
+    long value = cost + 2;
     int magnitude = 63 - Long.numberOfLeadingZeros(value);
-    return 4 * magnitude + (int) (value >>> (magnitude - 2) & 3);
+    return 2 * magnitude + (int) (value >>> (magnitude - 1) & 1);
   }
 }

@@ -25,6 +25,9 @@ public enum KernelType {
   private final int bytes;
   private final int packing;
 
+  /** Made once, so that asking for a type costs no object. */
+  private final Option<KernelType> present = Option.some(this);
+
   KernelType(int code, int bytes, int packing) {
     this.code = code;
     this.bytes = bytes;
@@ -59,9 +62,9 @@ public enum KernelType {
   /** The type of queries, outputs, and of keys and values before they are cached. */
   public static Option<KernelType> of(DType dtype) {
     return switch (dtype) {
-      case FP32 -> Option.some(FLOAT32);
-      case FP16 -> Option.some(FLOAT16);
-      case BF16 -> Option.some(BFLOAT16);
+      case FP32 -> FLOAT32.present;
+      case FP16 -> FLOAT16.present;
+      case BF16 -> BFLOAT16.present;
       case FP8_E4M3, FP8_E5M2, INT8, UINT8, INT32, INT64 -> Option.none();
     };
   }
