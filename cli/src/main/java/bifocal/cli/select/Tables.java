@@ -20,6 +20,7 @@ import io.vavr.collection.Vector;
 /** The tables that can be printed. */
 final class Tables {
   private static final String PRIORITIES = "priorities";
+  private static final String MODELS = "models";
   private static final String EXECUTION = "execution";
   private static final String LATENT_PREFILL = "mla_prefill";
   private static final String COMPOSITES = "composites";
@@ -36,11 +37,12 @@ final class Tables {
     Seq<String> names =
         Vector.of(FeatureTable.values())
             .map(FeatureTable::label)
-            .appendAll(Vector.of(LATENT_PREFILL, PRIORITIES, EXECUTION));
+            .appendAll(Vector.of(LATENT_PREFILL, PRIORITIES, EXECUTION, MODELS));
     return switch (name) {
       case PRIORITIES -> priorities(selector);
       case EXECUTION -> execution(selector);
       case LATENT_PREFILL -> latentPrefill(selector);
+      case MODELS -> new ModelMatrix(selector).table();
       default ->
           Vector.of(FeatureTable.values())
               .find(table -> table.label().equals(name))

@@ -22,8 +22,8 @@ public final class TablesCommand implements Callable<Integer> {
       names = "--table",
       paramLabel = "NAME",
       description =
-          "standard, mla, minimax_m3, deepseek_v4, mla_prefill, priorities or execution; without"
-              + " it, the four tables of features.")
+          "standard, mla, minimax_m3, deepseek_v4, mla_prefill, priorities, execution or"
+              + " models; without it, the four tables of features.")
   private String table = "";
 
   /** The command over some streams. */
