@@ -93,6 +93,10 @@ public record CacheBounds(int highestBlock, long highestSlot) {
 
   private static long highestSlot(CommonAttentionMetadata batch) {
     TensorView slots = batch.slots().slots();
+    if (batch.independentKeys()) {
+      // Keys are not the queries' own: their slots are not counted by q rows.
+      return highestSlot(slots, 0, slots.size(0));
+    }
     long highest = SlotMapping.PADDING;
     for (int r = 0; r < batch.live(); r++) {
       int from = batch.queryStart(r);

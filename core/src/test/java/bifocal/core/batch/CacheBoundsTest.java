@@ -85,6 +85,15 @@ class CacheBoundsTest {
   }
 
   @Test
+  void slotsOfAnotherSequenceAreCountedByThemselves() {
+    CommonAttentionMetadata.Builder batch =
+        CommonAttentionMetadata.builder(
+            new int[] {0, 3}, new int[] {2}, Batches.table(new int[] {4}), Batches.slots(64L, 70L));
+    assertThat(CacheBounds.of(batch.independentKeys().build(), 16))
+        .isEqualTo(new CacheBounds(4, 70));
+  }
+
+  @Test
   void aTableOnADeviceIsNotRead() {
     TensorView table =
         TensorView.of(

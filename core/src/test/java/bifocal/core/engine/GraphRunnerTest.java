@@ -74,6 +74,15 @@ class GraphRunnerTest {
   }
 
   @Test
+  void aMixedBatchOfTheSameSizeDoesNotGetTheDecodesGraph() {
+    runner.capture(launch, DECODES, B_8, () -> recorder.launch("B"));
+    CommonAttentionMetadata mixed = Batches.prefills(3, 1, 1, 1, 1, 1, 0, 0);
+    assertThat(runner.run(launch, mixed, B_8, () -> recorder.launch("B for prefills")))
+        .isEqualTo(Run.EAGER);
+    assertThat(recorder.ran).containsExactly("B for prefills");
+  }
+
+  @Test
   void aBatchOfAnotherRouteIsNotReplayed() {
     runner.capture(launch, DECODES, B_8, () -> recorder.launch("B"));
     GraphKey otherRoute = new GraphKey("A", 8, 8, true);
