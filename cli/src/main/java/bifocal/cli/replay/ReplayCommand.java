@@ -8,6 +8,8 @@ import bifocal.cli.command.OutputOptions;
 import bifocal.cli.replay.Replay.Contender;
 import bifocal.cli.replay.Replay.Outcome;
 import bifocal.cli.replay.Summary.Refused;
+import bifocal.composite.guice.BifocalInjector;
+import bifocal.composite.guice.PlatformModules;
 import bifocal.core.cache.KvCacheDtype;
 import bifocal.core.device.DeviceProfile;
 import bifocal.core.device.Platform;
@@ -19,6 +21,8 @@ import bifocal.core.layer.LayerGroup;
 import bifocal.core.model.ModelCatalog;
 import bifocal.core.model.ModelShape;
 import bifocal.core.route.RoutingPolicy;
+import bifocal.core.select.ModelTraits;
+import bifocal.core.select.Selector;
 import bifocal.core.tensor.DType;
 import bifocal.routing.Lowering;
 import bifocal.routing.MMPrefixAttentionRouting;
@@ -47,6 +51,7 @@ import picocli.CommandLine.Spec;
     })
 public final class ReplayCommand implements Callable<Integer> {
   private static final int BLOCK_SIZE = 64;
+  private static final String AUTOMATIC = "auto";
   private static final String DEFAULT_FOLDER = "target/replay";
 
   private final Console console;
@@ -74,7 +79,9 @@ public final class ReplayCommand implements Callable<Integer> {
   @Option(
       names = "--backend",
       paramLabel = "A+B|NAME|auto",
-      description = "A backend, or a pair composed on the spot (default ${DEFAULT-VALUE}).")
+      description =
+          "A backend, a pair composed on the spot, or what selection takes (default"
+              + " ${DEFAULT-VALUE}).")
   private String backend = "FLEX_CPU_ATTN";
 
   @Option(
@@ -206,7 +213,8 @@ public final class ReplayCommand implements Callable<Integer> {
     Seq<LayerGroup> groups = shape.denseGroups(DType.BF16, KvCacheDtype.AUTO, layers);
     Contenders contenders =
         new Contenders(BackendCatalog.present(), policy(), groups, host(), BLOCK_SIZE);
-    Seq<Contender> running = Vector.of(replayed(contenders));
+    Selections selections = new Selections(selector(), host(), ModelTraits.of(shape), groups);
+    Seq<Contender> running = Vector.of(replayed(contenders, selections));
     Seq<Refused> refused = Vector.empty();
     for (String other : compare) {
       Validation<Seq<String>, Contender> compared = contenders.find(other);
@@ -231,7 +239,8 @@ public final class ReplayCommand implements Callable<Integer> {
                 groups,
                 running.head().inspection().shadow(),
                 seed);
-    ReportData data = ReportData.of(invocation, summary, workload, groups, running, outcome);
+    ReportData data =
+        ReportData.of(invocation, summary, workload, groups, running, selections.all(), outcome);
     report.ifPresent(folder -> Report.write(folder, outcome, data));
     switch (output.format()) {
       case TEXT -> console.out().print(SummaryText.of(summary));
@@ -242,9 +251,10 @@ public final class ReplayCommand implements Callable<Integer> {
   }
 
   /** The backend that counts, with its shadow and what is captured of it. */
-  private Contender replayed(Contenders contenders) {
+  private Contender replayed(Contenders contenders, Selections selections) {
     io.vavr.control.Option<Path> folder = io.vavr.control.Option.ofOptional(report);
-    Contender primary = contenders.required(backend);
+    Contender primary =
+        contenders.required(backend.equalsIgnoreCase(AUTOMATIC) ? selections.automatic() : backend);
     Contender shadowed =
         shadow.map(name -> contenders.shadowed(primary, name, folder)).orElse(primary);
     return shadowed.inspected(
@@ -255,6 +265,10 @@ public final class ReplayCommand implements Callable<Integer> {
                     step ->
                         new StepCapture(
                             step, folder.getOrElse(Path.of(DEFAULT_FOLDER)), captureTensors))));
+  }
+
+  private static Selector selector() {
+    return BifocalInjector.create(PlatformModules.detect().present()).getInstance(Selector.class);
   }
 
   private void prepareCapture(int step) {

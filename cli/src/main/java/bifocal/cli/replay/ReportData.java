@@ -3,6 +3,7 @@ package bifocal.cli.replay;
 import bifocal.cli.replay.ContinuousBatching.Scheduled;
 import bifocal.cli.replay.Replay.Contender;
 import bifocal.cli.replay.Replay.Outcome;
+import bifocal.cli.replay.Selections.GroupSelection;
 import bifocal.cli.replay.StepRecord.Check;
 import bifocal.cli.replay.Workload.Request;
 import bifocal.composite.CompositeBackend;
@@ -29,6 +30,7 @@ import io.vavr.control.Option;
  * @param requests the workload
  * @param groups layer groups, in the order of the batches
  * @param backends the replayed one first
+ * @param selections what selection says of each group when nobody names a backend
  * @param kernels names of all kernel backends that ran
  * @param reasons why requests went where they went
  * @param steps requests of each step
@@ -43,6 +45,7 @@ record ReportData(
     Seq<Served> requests,
     Seq<GroupFacts> groups,
     Seq<BackendFacts> backends,
+    Seq<GroupSelection> selections,
     Seq<String> kernels,
     Seq<Reason> reasons,
     Seq<Seq<Part>> steps,
@@ -106,6 +109,7 @@ record ReportData(
       Workload workload,
       Seq<LayerGroup> groups,
       Seq<Contender> backends,
+      Seq<GroupSelection> selections,
       Outcome outcome) {
     Seq<String> kernels =
         outcome
@@ -123,6 +127,7 @@ record ReportData(
         workload.requests().map(ReportData::served),
         groups.map(ReportData::facts),
         backends.map(contender -> facts(contender, groups)),
+        selections,
         kernels,
         reasons.all(),
         steps(outcome.records()),

@@ -84,6 +84,7 @@
   times();
   checks();
   accepted();
+  selections();
   run();
   timeline();
 
@@ -194,7 +195,7 @@
       const parts = [];
       let y = 6;
       const title = (text, ...details) => {
-        parts.push(s('text', { class: 'name', x: 0, y: y + 12 }, narrow() ? text.slice(0, 9) : text));
+        parts.push(s('text', { class: 'name', x: 0, y: y + 12 }, narrow() ? text.replace('Query tokens', 'Tokens').slice(0, 8) : text));
         if (!narrow()) details.forEach((detail, i) => parts.push(s('text', { x: 0, y: y + 26 + 13 * i }, detail)));
       };
       y = tokens(parts, title, y, 92) + 16;
@@ -471,7 +472,7 @@
         h('td', { class: 'n' }, whole(part.image)),
         data.groups.map((group, g) => {
           const batch = batches[0][number][g];
-          return h('td', {}, chip(childOf(batch, r), routeColour(childOf(batch, r))), ' ', reasonOf(batch, r).text, batch.route === 'SPLIT' ? h('span', { class: 'muted' }, ' (split batch)') : null);
+          return h('td', { class: 'why' }, chip(childOf(batch, r), routeColour(childOf(batch, r))), ' ', reasonOf(batch, r).text, batch.route === 'SPLIT' ? h('span', { class: 'muted' }, ' (split batch)') : null);
         }));
     }
   }
@@ -575,6 +576,18 @@
           h('td', {}, backend.execution),
           h('td', {}, backend.caches.map(cache => h('div', {}, `${cache.group}: ${cache.layout}, ${cache.dtype}, blocks of ${cache.block_size} tokens (${bytes(cache.block_bytes)})`))))),
         summary.refused.map(refused => h('tr', {}, h('td', {}, h('b', {}, refused.backend), h('div', { class: 'muted' }, 'refused')), h('td', { colspan: 3 }, h('ul', {}, refused.reasons.map(reason => h('li', {}, reason)))))))));
+  }
+
+  // What selection says when nobody names a backend.
+  function selections() {
+    byId('selections').append(...data.selections.map(selection => h('div', { class: 'panel scroll' },
+      h('h3', {}, `Selection for ${selection.group} `, h('span', { class: 'muted' }, selection.chosen ? `would take ${selection.chosen}` : 'finds none valid')),
+      h('table', {}, h('caption', { class: 'hidden' }, `Candidates for ${selection.group}`),
+        h('tbody', {}, selection.candidates.map(candidate => h('tr', {},
+          h('td', { class: 'n muted' }, candidate.priority === null ? '' : String(candidate.priority)),
+          h('td', { class: 'nowrap' }, candidate.backend === selection.chosen ? h('b', {}, candidate.backend) : candidate.backend),
+          h('td', { class: 'nowrap' }, candidate.valid ? '✓ valid' : '✗ refused'),
+          h('td', {}, candidate.reasons.join('; '), candidate.hint ? h('div', { class: 'muted' }, candidate.hint) : null))))))));
   }
 
   // What was run.

@@ -101,6 +101,21 @@ class ReportTest {
   }
 
   @Test
+  void pageShowsWhatSelectionSaysOfEachGroup() {
+    JsonNode sliding = data().at("/selections/0");
+    assertThat(sliding.get("group").asText()).isEqualTo("sliding");
+    assertThat(sliding.get("chosen").asText()).isEqualTo("FLEX_CPU_ATTN");
+    assertThat(sliding.get("candidates"))
+        .anySatisfy(
+            candidate -> {
+              assertThat(candidate.get("backend").asText()).isEqualTo("CPU_ATTN");
+              assertThat(candidate.get("valid").asBoolean()).isFalse();
+              assertThat(candidate.at("/reasons/0").asText())
+                  .isEqualTo("partial multimodal token full attention not supported");
+            });
+  }
+
+  @Test
   void pageNamesTheExactCommand() {
     assertThat(data().at("/invocation/command").asText())
         .startsWith("bifocal replay --trace=")
