@@ -10,6 +10,7 @@ import bifocal.core.backend.BatchLimits;
 import bifocal.core.backend.Capabilities;
 import bifocal.core.backend.Composed;
 import bifocal.core.backend.Execution;
+import bifocal.core.backend.FeatureSet;
 import bifocal.core.backend.InvalidReason;
 import bifocal.core.backend.ReasonCode;
 import bifocal.core.backend.StatedGraphSupport;
@@ -26,6 +27,7 @@ import bifocal.core.tensor.DType;
 import bifocal.core.workspace.WorkspacePlan;
 import io.vavr.collection.Set;
 import io.vavr.control.Option;
+import java.util.function.BinaryOperator;
 
 /**
  * Two backends and the policy that routes between them. It alone makes and closes its children's
@@ -87,21 +89,26 @@ public final class CompositeBackend<MA extends AttentionMetadata, MB extends Att
 
   @Override
   public Capabilities capabilities() {
-    return limits.limit(
-        CompositeCapabilities.of(
-            a.backend().capabilities(),
-            b.backend().capabilities(),
-            (left, right) -> limits.limit(SharedFeatures.of(left, right, policy))));
+    return together(
+        a.backend().capabilities(),
+        b.backend().capabilities(),
+        (left, right) -> limits.limit(SharedFeatures.of(left, right, policy)));
   }
 
   @Override
   public Capabilities capabilities(AttentionRequest request) {
     DType model = request.layer().dtype();
-    return limits.limit(
-        CompositeCapabilities.of(
-            a.backend().capabilities(a.view(request)),
-            b.backend().capabilities(b.view(request)),
-            (left, right) -> limits.limit(SharedFeatures.of(left, right, policy, model))));
+    return together(
+        a.backend().capabilities(a.view(request)),
+        b.backend().capabilities(b.view(request)),
+        (left, right) -> limits.limit(SharedFeatures.of(left, right, policy, model)));
+  }
+
+  private Capabilities together(
+      Capabilities ofA, Capabilities ofB, BinaryOperator<FeatureSet> meet) {
+    return limits.referenceOnly()
+        ? CompositeCapabilities.byReference(ofA, ofB, meet)
+        : CompositeCapabilities.of(ofA, ofB, meet);
   }
 
   @Override

@@ -49,6 +49,12 @@ final class CompositeCapabilities {
     return new Capabilities(reference, beyond(all, reference));
   }
 
+  /** What two children's capabilities make together by the reference alone. */
+  static Capabilities byReference(Capabilities a, Capabilities b, BinaryOperator<FeatureSet> meet) {
+    FeatureSet shared = meet.apply(a.reference(), b.reference());
+    return Capabilities.of(shared.has(Feature.MLA) ? FeatureSet.NONE : referencePart(shared));
+  }
+
   private static FeatureSet referencePart(FeatureSet shared) {
     return new FeatureSet(
         shared.dtypes(),

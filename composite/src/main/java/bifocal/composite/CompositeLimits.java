@@ -2,7 +2,6 @@ package bifocal.composite;
 
 import bifocal.core.backend.AttentionBackend;
 import bifocal.core.backend.AttentionRequest;
-import bifocal.core.backend.Capabilities;
 import bifocal.core.backend.DeviceSupport;
 import bifocal.core.backend.FeatureSet;
 import bifocal.core.backend.HeadSizes;
@@ -79,10 +78,6 @@ public record CompositeLimits(
   public CompositeLimits provided(PairRule rule) {
     return new CompositeLimits(
         devices, headSizes, kernelBlockSizes, kvCacheDtypes, referenceOnly, rules.append(rule));
-  }
-
-  Capabilities limit(Capabilities capabilities) {
-    return referenceOnly ? Capabilities.of(capabilities.reference()) : capabilities;
   }
 
   Option<InvalidReason> objection(AttentionBackend<?> childB, AttentionRequest asked) {

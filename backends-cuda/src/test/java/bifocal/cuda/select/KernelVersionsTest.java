@@ -39,8 +39,7 @@ class KernelVersionsTest {
   }
 
   private static AttentionRequest deployed(AttentionRequest request, Deployment deployment) {
-    return new AttentionRequest(
-        request.layer(), request.device(), request.blockSize(), deployment);
+    return new AttentionRequest(request.layer(), request.device(), request.blockSize(), deployment);
   }
 
   private static AttentionRequest wanting(AttentionRequest request, int version) {
@@ -101,8 +100,7 @@ class KernelVersionsTest {
             .withSinks(true);
 
     assertThat(FlashAttentionVersions.of(on("9.0", layer)).version()).isEqualTo(4);
-    assertThat(FlashAttentionVersions.of(on("9.0", layer.withSinks(false))).version())
-        .isEqualTo(3);
+    assertThat(FlashAttentionVersions.of(on("9.0", layer.withSinks(false))).version()).isEqualTo(3);
   }
 
   @Test
@@ -148,8 +146,7 @@ class KernelVersionsTest {
 
     FlashAttentionVersions.Resolution resolution =
         FlashAttentionVersions.of(
-            deployed(on("10.0", layer), deployment),
-            Option.when(blocker.equals("page"), 64));
+            deployed(on("10.0", layer), deployment), Option.when(blocker.equals("page"), 64));
 
     assertThat(resolution.version()).isEqualTo(2);
     assertThat(resolution.notes())
@@ -184,15 +181,11 @@ class KernelVersionsTest {
 
   @Test
   void cubinsAndBatchInvarianceDecideFirst() {
-    Deployment invariant =
-        new Deployment(false, 1, 1, false, true, false, false, false, false);
+    Deployment invariant = new Deployment(false, 1, 1, false, true, false, false, false, false);
 
-    assertThat(
-            FlashInferKernels.supported(
-                on("10.0", LAYER, "no-flashinfer-cubins"), Phase.DECODE))
+    assertThat(FlashInferKernels.supported(on("10.0", LAYER, "no-flashinfer-cubins"), Phase.DECODE))
         .isFalse();
-    assertThat(
-            FlashInferKernels.supported(deployed(on("10.0", LAYER), invariant), Phase.DECODE))
+    assertThat(FlashInferKernels.supported(deployed(on("10.0", LAYER), invariant), Phase.DECODE))
         .isFalse();
   }
 

@@ -202,13 +202,7 @@ final class BackendsPage {
       case SINK, NON_CAUSAL, SPARSE, MM_PREFIX, DCP -> cell.equals("yes") ? "✅" : "❌";
       case VERSION -> cell + footnoteMark(row);
       case BACKEND -> "`" + cell + "`";
-      case TABLE,
-          DTYPES,
-          KV_DTYPES,
-          BLOCK_SIZES,
-          HEAD_SIZES,
-          ATTENTION_TYPES,
-          COMPUTE_CAPABILITY ->
+      case TABLE, DTYPES, KV_DTYPES, BLOCK_SIZES, HEAD_SIZES, ATTENTION_TYPES, COMPUTE_CAPABILITY ->
           cell;
     };
   }
@@ -271,8 +265,7 @@ final class BackendsPage {
   private static String composite(AttentionBackend<?> backend) {
     Composed pair = (Composed) backend;
     FeatureSet features = backend.capabilities().all();
-    FeatureRow row =
-        FeatureRow.of(FeatureTable.STANDARD, backend.name(), "", features);
+    FeatureRow row = FeatureRow.of(FeatureTable.STANDARD, backend.name(), "", features);
     return line(
         Vector.of(
             "`" + backend.name() + "`",

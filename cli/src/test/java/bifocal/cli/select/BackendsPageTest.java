@@ -24,8 +24,7 @@ class BackendsPageTest {
 
   @Test
   void theSchemaOfTheConfigurationIsWhatItsKeysSay() throws IOException {
-    compare(
-        "attention-config.schema.json", AttentionConfigReader.schema().toPrettyString() + "\n");
+    compare("attention-config.schema.json", AttentionConfigReader.schema().toPrettyString() + "\n");
   }
 
   private static void compare(String file, String generated) throws IOException {

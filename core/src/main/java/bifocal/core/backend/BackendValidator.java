@@ -9,6 +9,7 @@ import io.vavr.collection.Seq;
 import io.vavr.collection.Vector;
 import io.vavr.control.Option;
 import io.vavr.control.Validation;
+import java.util.function.Supplier;
 
 /**
  * Asks of one backend whether it can serve one layer. Every check is made, in a fixed order, and
@@ -63,9 +64,10 @@ public final class BackendValidator {
   }
 
   private static boolean beyondReference(AttentionRequest request, Capabilities capabilities) {
-    return properties(request, capabilities.reference())
-        .appendAll(ownProperties(request, capabilities.reference()))
-        .nonEmpty();
+    return !capabilities.extensions().equals(FeatureSet.NONE)
+        && properties(request, capabilities.reference())
+            .appendAll(ownProperties(request, capabilities.reference()))
+            .nonEmpty();
   }
 
   /** The checks of the reference, in its order. */
@@ -75,115 +77,112 @@ public final class BackendValidator {
     Deployment deployment = request.deployment();
     boolean dcp = deployment.decodeContextParallel() > 1;
     boolean nonCausal = !mask.causal() && layer.type() == AttentionType.DECODER;
-    return Vector.of(
-            headSize(layer, features),
-            dtype(layer, features),
-            kvCacheDtype(layer, features),
-            blockSize(request, features),
-            images(request, features),
-            equal(
-                features,
-                Feature.MLA,
-                layer.cachesLatents(),
-                ReasonCode.MLA,
-                "MLA not supported",
-                "non-MLA not supported"),
-            needs(
-                features,
-                Feature.SINK,
-                layer.sinks(),
-                ReasonCode.SINK,
-                "attention sinks not supported"),
-            equal(
-                features,
-                Feature.SPARSE,
-                layer.choosesKeys(),
-                ReasonCode.SPARSE,
-                "sparse not supported",
-                "non-sparse not supported"),
-            needs(
-                features,
-                Feature.PER_HEAD_QUANT_SCALES,
-                deployment.perHeadQuantScales(),
-                ReasonCode.PER_HEAD_QUANT_SCALES,
-                "per-head quant scales not supported"),
-            device(request, features),
-            attentionType(layer, features),
-            needs(
-                features,
-                Feature.SLIDING_WINDOW,
-                mask.window().isDefined(),
-                ReasonCode.SLIDING_WINDOW,
-                "sliding window not supported"),
-            needs(
-                features, Feature.RSWA, deployment.rswa(), ReasonCode.RSWA, "R-SWA not supported"),
-            needs(
-                features,
-                Feature.NON_CAUSAL,
-                nonCausal,
-                ReasonCode.NON_CAUSAL,
-                "non-causal attention not supported"),
-            needs(
-                features,
-                Feature.NON_CAUSAL_DCP,
-                layer.cachesLatents() && nonCausal && dcp,
-                ReasonCode.NON_CAUSAL_DCP,
-                "non-causal MLA attention with DCP not supported"),
-            needs(
-                features,
-                Feature.BATCH_INVARIANCE,
-                deployment.batchInvariant(),
-                ReasonCode.BATCH_INVARIANCE,
-                "batch invariance not supported"),
-            needs(
-                features,
-                Feature.KV_CONNECTOR,
-                deployment.kvConnector(),
-                ReasonCode.KV_CONNECTOR,
-                "KV connector not supported"),
-            needs(
-                features,
-                Feature.PCP,
-                deployment.prefillContextParallel() > 1,
-                ReasonCode.PCP,
-                "PCP not supported"),
-            needs(features, Feature.DCP, dcp, ReasonCode.DCP, "DCP not supported"),
-            needs(
-                features,
-                Feature.ADAPTIVE_VERIFICATION,
-                deployment.adaptiveVerification(),
-                ReasonCode.ADAPTIVE_VERIFICATION,
-                "device-cpu query lens mismatch not supported, this is needed for adaptive"
-                    + " verification"))
-        .flatMap(reason -> reason);
+    return present(
+        headSize(layer, features),
+        dtype(layer, features),
+        kvCacheDtype(layer, features),
+        blockSize(request, features),
+        images(request, features),
+        equal(
+            features,
+            Feature.MLA,
+            layer.cachesLatents(),
+            ReasonCode.MLA,
+            "MLA not supported",
+            "non-MLA not supported"),
+        needs(
+            features,
+            Feature.SINK,
+            layer.sinks(),
+            ReasonCode.SINK,
+            "attention sinks not supported"),
+        equal(
+            features,
+            Feature.SPARSE,
+            layer.choosesKeys(),
+            ReasonCode.SPARSE,
+            "sparse not supported",
+            "non-sparse not supported"),
+        needs(
+            features,
+            Feature.PER_HEAD_QUANT_SCALES,
+            deployment.perHeadQuantScales(),
+            ReasonCode.PER_HEAD_QUANT_SCALES,
+            "per-head quant scales not supported"),
+        device(request, features),
+        attentionType(layer, features),
+        needs(
+            features,
+            Feature.SLIDING_WINDOW,
+            mask.window().isDefined(),
+            ReasonCode.SLIDING_WINDOW,
+            "sliding window not supported"),
+        needs(features, Feature.RSWA, deployment.rswa(), ReasonCode.RSWA, "R-SWA not supported"),
+        needs(
+            features,
+            Feature.NON_CAUSAL,
+            nonCausal,
+            ReasonCode.NON_CAUSAL,
+            "non-causal attention not supported"),
+        needs(
+            features,
+            Feature.NON_CAUSAL_DCP,
+            layer.cachesLatents() && nonCausal && dcp,
+            ReasonCode.NON_CAUSAL_DCP,
+            "non-causal MLA attention with DCP not supported"),
+        needs(
+            features,
+            Feature.BATCH_INVARIANCE,
+            deployment.batchInvariant(),
+            ReasonCode.BATCH_INVARIANCE,
+            "batch invariance not supported"),
+        needs(
+            features,
+            Feature.KV_CONNECTOR,
+            deployment.kvConnector(),
+            ReasonCode.KV_CONNECTOR,
+            "KV connector not supported"),
+        needs(
+            features,
+            Feature.PCP,
+            deployment.prefillContextParallel() > 1,
+            ReasonCode.PCP,
+            "PCP not supported"),
+        needs(features, Feature.DCP, dcp, ReasonCode.DCP, "DCP not supported"),
+        needs(
+            features,
+            Feature.ADAPTIVE_VERIFICATION,
+            deployment.adaptiveVerification(),
+            ReasonCode.ADAPTIVE_VERIFICATION,
+            "device-cpu query lens mismatch not supported, this is needed for adaptive"
+                + " verification"));
   }
 
   /** What the reference does not ask about, and a kernel would leave out in silence. */
   private static Seq<InvalidReason> ownProperties(AttentionRequest request, FeatureSet features) {
     AttentionLayerSpec layer = request.layer();
-    return Vector.of(
-            needs(
-                features,
-                Feature.SOFTCAP,
-                layer.softcap().isDefined(),
-                ReasonCode.SOFTCAP,
-                "softcap not supported"),
-            needs(features, Feature.ALIBI, layer.alibi(), ReasonCode.ALIBI, "ALiBi not supported"),
-            needs(
-                features,
-                Feature.ALIBI_SQRT,
-                layer.alibi() && request.deployment().alibiSqrt(),
-                ReasonCode.ALIBI,
-                "ALiBi with the square root of the distance not supported"),
-            needs(
-                features,
-                Feature.CHUNKED_LOCAL,
-                layer.mask().chunk().isDefined(),
-                ReasonCode.CHUNKED_LOCAL,
-                "chunked-local attention not supported"),
-            headSizeV(layer, features),
-            kvLayout(layer, features))
-        .flatMap(reason -> reason);
+    return present(
+        needs(
+            features,
+            Feature.SOFTCAP,
+            layer.softcap().isDefined(),
+            ReasonCode.SOFTCAP,
+            "softcap not supported"),
+        needs(features, Feature.ALIBI, layer.alibi(), ReasonCode.ALIBI, "ALiBi not supported"),
+        needs(
+            features,
+            Feature.ALIBI_SQRT,
+            layer.alibi() && request.deployment().alibiSqrt(),
+            ReasonCode.ALIBI,
+            "ALiBi with the square root of the distance not supported"),
+        needs(
+            features,
+            Feature.CHUNKED_LOCAL,
+            layer.mask().chunk().isDefined(),
+            ReasonCode.CHUNKED_LOCAL,
+            "chunked-local attention not supported"),
+        headSizeV(layer, features),
+        kvLayout(layer, features));
   }
 
   private static Option<InvalidReason> headSize(AttentionLayerSpec layer, FeatureSet features) {
@@ -191,8 +190,8 @@ public final class BackendValidator {
         features.headSizes().accepts(layer.headSize()),
         ReasonCode.HEAD_SIZE,
         "head_size not supported",
-        layer.headSize(),
-        features.headSizes());
+        layer::headSize,
+        features::headSizes);
   }
 
   private static Option<InvalidReason> dtype(AttentionLayerSpec layer, FeatureSet features) {
@@ -200,8 +199,8 @@ public final class BackendValidator {
         features.dtypes().contains(layer.dtype()),
         ReasonCode.DTYPE,
         "dtype not supported",
-        layer.dtype(),
-        features.dtypes().mkString(", "));
+        layer::dtype,
+        () -> features.dtypes().mkString(", "));
   }
 
   private static Option<InvalidReason> kvCacheDtype(AttentionLayerSpec layer, FeatureSet features) {
@@ -209,8 +208,8 @@ public final class BackendValidator {
         !layer.type().usesKvCache() || features.kvCacheDtypes().contains(layer.kvCacheDtype()),
         ReasonCode.KV_CACHE_DTYPE,
         "kv_cache_dtype not supported",
-        layer.kvCacheDtype(),
-        features.kvCacheDtypes().mkString(", "));
+        layer::kvCacheDtype,
+        () -> features.kvCacheDtypes().mkString(", "));
   }
 
   /** A page larger than a kernel's block is no obstacle when whole blocks fill it. */
@@ -222,8 +221,8 @@ public final class BackendValidator {
                 .forAll(size -> features.blockSizes().kernelBlockFor(size).isDefined()),
         ReasonCode.BLOCK_SIZE,
         "block_size not supported",
-        request.blockSize().map(String::valueOf).getOrElse(""),
-        features.blockSizes());
+        () -> request.blockSize().map(String::valueOf).getOrElse(""),
+        features::blockSizes);
   }
 
   /** The layer's own image mask must be one of the declared; a model's, any. */
@@ -237,10 +236,11 @@ public final class BackendValidator {
         !request.mmPrefix() || served,
         ReasonCode.MM_PREFIX,
         "partial multimodal token full attention not supported",
-        own == ImageMask.NONE ? "another layer's image mask" : own.label(),
-        features.imageMasks().isEmpty()
-            ? "none"
-            : features.imageMasks().map(ImageMask::label).mkString(", "));
+        () -> own == ImageMask.NONE ? "another layer's image mask" : own.label(),
+        () ->
+            features.imageMasks().isEmpty()
+                ? "none"
+                : features.imageMasks().map(ImageMask::label).mkString(", "));
   }
 
   private static Option<InvalidReason> device(AttentionRequest request, FeatureSet features) {
@@ -248,18 +248,20 @@ public final class BackendValidator {
         features.devices().accepts(request.device()),
         ReasonCode.DEVICE,
         "compute capability not supported",
-        request.device().label(),
-        features.devices());
+        () -> request.device().label(),
+        features::devices);
   }
 
   private static Option<InvalidReason> attentionType(
       AttentionLayerSpec layer, FeatureSet features) {
-    return unless(
-        features.types().contains(layer.type()),
-        ReasonCode.ATTENTION_TYPE,
-        "attention type " + layer.type().label() + " not supported",
-        layer.type().label(),
-        features.types().map(AttentionType::label).mkString(", "));
+    return features.types().contains(layer.type())
+        ? Option.none()
+        : Option.some(
+            new InvalidReason(
+                ReasonCode.ATTENTION_TYPE,
+                "attention type " + layer.type().label() + " not supported",
+                layer.type().label(),
+                features.types().map(AttentionType::label).mkString(", ")));
   }
 
   private static Option<InvalidReason> headSizeV(AttentionLayerSpec layer, FeatureSet features) {
@@ -269,8 +271,8 @@ public final class BackendValidator {
             || features.has(Feature.HEAD_SIZE_V),
         ReasonCode.HEAD_SIZE_V,
         "head_size_v not supported",
-        layer.headSizeV(),
-        layer.headSize());
+        layer::headSizeV,
+        layer::headSize);
   }
 
   private static Option<InvalidReason> kvLayout(AttentionLayerSpec layer, FeatureSet features) {
@@ -278,8 +280,8 @@ public final class BackendValidator {
         !layer.type().usesKvCache() || features.kvLayouts().nonEmpty(),
         ReasonCode.KV_LAYOUT,
         "no KV cache layout declared",
-        "none",
-        "at least one");
+        () -> "none",
+        () -> "at least one");
   }
 
   /** Ranks that share a sequence merge by the natural log-sum-exp; kernels here must return it. */
@@ -333,7 +335,7 @@ public final class BackendValidator {
 
   private static Option<InvalidReason> needs(
       FeatureSet features, Feature feature, boolean wanted, ReasonCode code, String text) {
-    return unless(!wanted || features.has(feature), code, text, "yes", "no");
+    return unless(!wanted || features.has(feature), code, text, () -> "yes", () -> "no");
   }
 
   private static Option<InvalidReason> equal(
@@ -347,14 +349,28 @@ public final class BackendValidator {
         wanted == features.has(feature),
         code,
         wanted ? textWanted : textNotWanted,
-        wanted ? "yes" : "no",
-        wanted ? "no" : "yes");
+        () -> wanted ? "yes" : "no",
+        () -> wanted ? "no" : "yes");
   }
 
+  @SafeVarargs
+  private static Seq<InvalidReason> present(Option<InvalidReason>... reasons) {
+    Seq<InvalidReason> present = Vector.empty();
+    for (Option<InvalidReason> reason : reasons) {
+      if (reason.isDefined()) {
+        present = present.append(reason.get());
+      }
+    }
+    return present;
+  }
+
+  /** A reason, described only when the check fails. */
   private static Option<InvalidReason> unless(
-      boolean passes, ReasonCode code, String text, Object seen, Object wanted) {
+      boolean passes, ReasonCode code, String text, Supplier<?> seen, Supplier<?> wanted) {
     return passes
         ? Option.none()
-        : Option.some(new InvalidReason(code, text, String.valueOf(seen), String.valueOf(wanted)));
+        : Option.some(
+            new InvalidReason(
+                code, text, String.valueOf(seen.get()), String.valueOf(wanted.get())));
   }
 }

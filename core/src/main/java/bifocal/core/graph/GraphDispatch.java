@@ -13,8 +13,7 @@ import io.vavr.control.Option;
  * @param decodeLength queries of one request in a batch of decodes
  * @param maxRequests most requests of a batch
  */
-public record GraphDispatch(
-    GraphMode mode, Seq<Integer> sizes, int decodeLength, int maxRequests) {
+public record GraphDispatch(GraphMode mode, Seq<Integer> sizes, int decodeLength, int maxRequests) {
 
   public GraphDispatch {
     if (decodeLength < 1 || maxRequests < 1) {
@@ -69,8 +68,7 @@ public record GraphDispatch(
     GraphMode wanted = uniform ? mode.ofDecodes() : mode.ofMixed();
     if (wanted == GraphMode.FULL && fullAllowed && (!uniform || capturedForDecodes(size))) {
       int requests = uniform ? size / decodeLength : size;
-      return new Found(
-          GraphMode.FULL, size, Option.some(Math.min(requests, maxRequests)), uniform);
+      return new Found(GraphMode.FULL, size, Option.some(Math.min(requests, maxRequests)), uniform);
     }
     return mode.ofMixed() == GraphMode.PIECEWISE
         ? new Found(GraphMode.PIECEWISE, size, Option.none(), false)

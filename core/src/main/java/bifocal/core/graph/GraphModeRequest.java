@@ -67,8 +67,7 @@ public record GraphModeRequest(
             ? " because attention is compiled piecewise"
             : " because attention is not compiled piecewise";
     return so.to(
-        lower,
-        unsupported(so.mode(), "with " + weakest + " backend") + setting(lower) + why);
+        lower, unsupported(so.mode(), "with " + weakest + " backend") + setting(lower) + why);
   }
 
   private Resolved drafts(Resolved so) {

@@ -17,11 +17,13 @@ import io.vavr.collection.TreeMap;
 import io.vavr.collection.Vector;
 import io.vavr.control.Option;
 import io.vavr.control.Validation;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicReference;
 
 /**
  * Chooses a backend for a layer group: the one the user names, which is taken or refused and never
- * replaced; else the first valid candidate of the platform's plan. It keeps nothing, so any thread
- * may use it.
+ * replaced; else the first valid candidate of the platform's plan. It remembers recent outcomes,
+ * and any thread may use it.
  */
 public final class Selector {
   private static final BackendValidator EVERYTHING =
@@ -33,6 +35,7 @@ public final class Selector {
   private final Map<Platform, PlatformPolicy> platforms;
   private final PhasePairing pairing;
   private final AttentionObserver observer;
+  private final AtomicReference<Memory> memory;
 
   /** A selector that nobody observes. */
   public Selector(
@@ -57,6 +60,7 @@ public final class Selector {
     this.platforms = TreeMap.ofEntries(Vector.ofAll(platforms).map(p -> Tuple.of(p.platform(), p)));
     this.pairing = pairing;
     this.observer = observer;
+    this.memory = new AtomicReference<>(new Memory(registry.snapshot()));
   }
 
   /** The policies, in the order of the platforms. */
@@ -96,13 +100,50 @@ public final class Selector {
    *     that is not installed
    */
   public Validation<SelectionRefusal, SelectionReport> select(SelectionRequest request) {
-    Selection selection = new Selection(registry.snapshot(), request);
-    Validation<SelectionRefusal, SelectionReport> outcome = selection.run();
+    Validation<SelectionRefusal, SelectionReport> outcome = memory().outcome(request);
     if (observer.enabled() && outcome.isValid()) {
       SelectionReport report = outcome.get();
-      observer.selected(selection.plan.asked(), report.backend(), report.source().label());
+      observer.selected(request.asked(), report.backend(), report.source().label());
     }
     return outcome;
+  }
+
+  /** What was found out about the present backends; another snapshot starts another memory. */
+  private Memory memory() {
+    BackendRegistry.Snapshot now = registry.snapshot();
+    Memory known = memory.get();
+    if (known.backends.equals(now)) {
+      return known;
+    }
+    Memory fresh = new Memory(now);
+    memory.set(fresh);
+    return fresh;
+  }
+
+  /** Outcomes by request, over one moment of the registry: a selection depends on nothing else. */
+  private final class Memory {
+    private static final int MOST = 1_024;
+
+    private final BackendRegistry.Snapshot backends;
+    private final ConcurrentHashMap<SelectionRequest, Validation<SelectionRefusal, SelectionReport>>
+        outcomes = new ConcurrentHashMap<>();
+
+    private Memory(BackendRegistry.Snapshot backends) {
+      this.backends = backends;
+    }
+
+    private Validation<SelectionRefusal, SelectionReport> outcome(SelectionRequest request) {
+      Validation<SelectionRefusal, SelectionReport> known = outcomes.get(request);
+      if (known != null) {
+        return known;
+      }
+      Validation<SelectionRefusal, SelectionReport> found = new Selection(backends, request).run();
+      if (outcomes.size() >= MOST) {
+        outcomes.clear();
+      }
+      outcomes.put(request, found);
+      return found;
+    }
   }
 
   /** Checks one backend, which need not be registered, as if the user had named it. */

@@ -23,9 +23,7 @@ class AttentionConfigTest {
   }
 
   private static void assertRefused(Supplier<AttentionConfig> config, String text) {
-    assertThatThrownBy(config::get)
-        .isInstanceOf(BifocalException.class)
-        .hasMessageContaining(text);
+    assertThatThrownBy(config::get).isInstanceOf(BifocalException.class).hasMessageContaining(text);
   }
 
   @ParameterizedTest(name = "config defaults: {0}")
@@ -180,7 +178,8 @@ class AttentionConfigTest {
   @Test
   void aKeySaidTwiceWithTwoValuesIsRefused() {
     assertRefused(
-        () -> AttentionConfigReader.start().key("backend", "A").json("{\"backend\":\"B\"}").config(),
+        () ->
+            AttentionConfigReader.start().key("backend", "A").json("{\"backend\":\"B\"}").config(),
         "attention_config.backend is given twice");
   }
 
@@ -220,7 +219,6 @@ class AttentionConfigTest {
   void refusalsHaveTheirCode() {
     assertThatThrownBy(() -> json("{'bakend':'X'}"))
         .isInstanceOfSatisfying(
-            BifocalException.class,
-            e -> assertThat(e.code()).isEqualTo(ErrorCode.INVALID_OPTION));
+            BifocalException.class, e -> assertThat(e.code()).isEqualTo(ErrorCode.INVALID_OPTION));
   }
 }
