@@ -25,7 +25,7 @@ final class Choice {
                         + given
                         + "'; "
                         + NearestName.advice(given, labels)
-                        + " of "
+                        + "; known are "
                         + labels.mkString(", ")));
   }
 }

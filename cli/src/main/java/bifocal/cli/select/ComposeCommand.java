@@ -31,7 +31,8 @@ import picocli.CommandLine.Parameters;
 @Command(
     name = "compose",
     description = "Composes two backends: what the pair can do, or every reason why it cannot be.",
-    sortOptions = false)
+    sortOptions = false,
+    abbreviateSynopsis = true)
 public final class ComposeCommand implements Callable<Integer> {
   private static final String GROUP = "layer";
 

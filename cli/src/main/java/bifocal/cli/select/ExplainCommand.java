@@ -15,7 +15,8 @@ import picocli.CommandLine.Command;
 @Command(
     name = "explain",
     description = "Chooses a backend and explains: every candidate, what decided, what to change.",
-    sortOptions = false)
+    sortOptions = false,
+    abbreviateSynopsis = true)
 public final class ExplainCommand implements Callable<Integer> {
   private final Console console;
   private final SelectionOptions options;

@@ -19,7 +19,8 @@ import picocli.CommandLine.Mixin;
 @Command(
     name = "select",
     description = "Chooses a backend for a layer and says what decided.",
-    sortOptions = false)
+    sortOptions = false,
+    abbreviateSynopsis = true)
 public final class SelectCommand implements Callable<Integer> {
   private final Console console;
   private final SelectionOptions options;

@@ -55,7 +55,7 @@ final class Tables {
                               + name
                               + "'; "
                               + NearestName.advice(name, names)
-                              + " of "
+                              + "; known are "
                               + names.mkString(", ")));
     };
   }

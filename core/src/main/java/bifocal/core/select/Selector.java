@@ -6,10 +6,12 @@ import bifocal.core.backend.BackendName;
 import bifocal.core.backend.BackendRegistry;
 import bifocal.core.backend.BackendValidator;
 import bifocal.core.backend.InvalidReason;
+import bifocal.core.cache.KvCacheDtype;
 import bifocal.core.device.Platform;
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
 import bifocal.core.error.NearestName;
+import bifocal.core.layer.AttentionLayerSpec;
 import io.vavr.Tuple;
 import io.vavr.collection.Map;
 import io.vavr.collection.Seq;
@@ -144,6 +146,29 @@ public final class Selector {
       outcomes.put(request, found);
       return found;
     }
+  }
+
+  /**
+   * Chooses a backend for each layer group of one model.
+   *
+   * @throws BifocalException {@code INVALID_OPTION} when a quantised cache is asked for and no group
+   *     has a cache; where some group has one, the type is no filter for those that have none
+   */
+  public Seq<Validation<SelectionRefusal, SelectionReport>> selectGroups(
+      Seq<SelectionRequest> groups) {
+    Seq<AttentionLayerSpec> layers = groups.map(group -> group.attention().layer());
+    boolean cached = layers.exists(layer -> layer.type().usesKvCache());
+    Option<KvCacheDtype> asked =
+        layers.map(AttentionLayerSpec::kvCacheDtype).find(type -> type != KvCacheDtype.AUTO);
+    if (!cached && asked.isDefined()) {
+      throw BifocalException.of(
+              ErrorCode.INVALID_OPTION,
+              "kv_cache_dtype of a model without any KV cache",
+              asked.get(),
+              "auto")
+          .withRemedy("leave the type of the KV cache open");
+    }
+    return groups.map(this::select);
   }
 
   /** Checks one backend, which need not be registered, as if the user had named it. */
