@@ -86,8 +86,7 @@ class LayerGroupsTest {
     AttentionRequest asked = request.attention();
     Deployment drafting =
         new Deployment(
-            false, 1, 1, false, false, false, false, false, false, 4,
-            asked.deployment().kernels());
+            false, 1, 1, false, false, false, false, false, false, 4, asked.deployment().kernels());
 
     assertThat(
             Asking.SELECTOR

@@ -151,8 +151,8 @@ public final class Selector {
   /**
    * Chooses a backend for each layer group of one model.
    *
-   * @throws BifocalException {@code INVALID_OPTION} when a quantised cache is asked for and no group
-   *     has a cache; where some group has one, the type is no filter for those that have none
+   * @throws BifocalException {@code INVALID_OPTION} when a quantised cache is asked for and no
+   *     group has a cache; where some group has one, the type is no filter for those that have none
    */
   public Seq<Validation<SelectionRefusal, SelectionReport>> selectGroups(
       Seq<SelectionRequest> groups) {
