@@ -84,7 +84,7 @@ final class GroupRun<M extends AttentionMetadata> implements AutoCloseable {
     times.take();
     long start = System.nanoTime();
     M metadata = builder.build(context, group, batch);
-    long build = System.nanoTime() - start;
+    long build = System.nanoTime() - start - shadowNanos(metadata);
     Option<Route> route = route(metadata);
     long write = 0;
     long forward = 0;
@@ -128,6 +128,10 @@ final class GroupRun<M extends AttentionMetadata> implements AutoCloseable {
         forward,
         timesOr(times.take(), forward),
         checks);
+  }
+
+  private static long shadowNanos(AttentionMetadata metadata) {
+    return metadata instanceof ShadowMetadata<?, ?> shadowed ? shadowed.shadowNanos() : 0;
   }
 
   private static Option<Route> route(AttentionMetadata metadata) {

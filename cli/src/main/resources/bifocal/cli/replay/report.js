@@ -453,6 +453,10 @@
         if (part.image && !part.decode) rows.push({ number, part, r });
       });
     }
+    if (!rows.length) {
+      byId('routed').replaceChildren(h('p', { class: 'muted', style: 'margin:0' }, 'No batch of this run holds an image query.'));
+      return;
+    }
     const body = h('tbody', {});
     const show = most => body.replaceChildren(...rows.slice(0, most).map(row), ...(rows.length > most
       ? [h('tr', {}, h('td', { colspan: 4 + data.groups.length }, h('button', { type: 'button', onclick: () => show(rows.length) }, `Show all ${whole(rows.length)}`)))] : []));
@@ -606,7 +610,7 @@
         list([['version', data.invocation.version], ['started', data.invocation.started], ['took', `${summary.seconds.toFixed(1)} s, making of tensors and checks included`], ['processor', data.machine.processor], ['threads', whole(data.machine.processors)], ['system', data.machine.system], ['Java', data.machine.java], ['heap', `at most ${bytes(data.machine.memory_bytes)}`]])),
       h('div', { class: 'panel' }, h('h3', {}, 'Workload'),
         list([['trace', `${trace.name}, rows ${trace.first_row}–${trace.first_row + trace.requests - 1}`], ['requests', `${trace.requests}, ${trace.image_requests} with images`], ['tokens', `${whole(trace.prompt_tokens)} of prompts, ${whole(trace.output_tokens)} of answers`], ['images', `${trace.images} of ${trace.image_tokens} tokens at seeded places, counts read as ${trace.image_count}; ${trace.images_left_out} left out for want of room`], ['waits', `${whole(summary.deferrals)} for an image's room`], ['seed', String(trace.seed)], ['layers', data.groups.map(group => h('div', {}, `${group.name}: ${plural(group.layers, 'layer')}, ${group.heads} heads over ${group.kv_heads}, head size ${group.head_size}, ${group.mask}`))]])),
-      summary.cautions.length || trace.attribution ? h('div', { class: 'panel' }, h('h3', {}, 'Before you quote these figures'), h('ul', {}, summary.cautions.map(caution => h('li', {}, caution))), trace.attribution ? h('p', { class: 'muted', style: 'margin-top:8px' }, `Source: ${trace.attribution}`) : null) : null);
+      summary.cautions.length || trace.attribution ? h('div', { class: 'panel' }, h('h3', {}, 'Before you quote these figures'), h('ul', {}, summary.cautions.map(caution => h('li', {}, caution))), trace.attribution ? h('p', { class: 'muted', style: 'margin:8px 0 0;font-size:13.5px' }, `Source: ${trace.attribution}`) : null) : null);
     byId('requests').append(h('table', {}, h('thead', {}, h('tr', {}, ['Request', 'Row', 'Prompt', 'Answer'].map(text => h('th', { scope: 'col', class: 'n' }, text)), ['Arrived', 'Images'].map(text => h('th', { scope: 'col' }, text)))),
       h('tbody', {}, data.requests.map((request, i) => h('tr', {}, [i, request.row, request.prompt_tokens, request.output_tokens].map(n => h('td', { class: 'n' }, whole(n))), h('td', {}, request.timestamp), h('td', {}, pairs(request.images)))))));
     byId('words').textContent = data.text;

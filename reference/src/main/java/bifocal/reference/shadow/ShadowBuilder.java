@@ -27,8 +27,10 @@ final class ShadowBuilder<P extends AttentionMetadata, S extends AttentionMetada
   public ShadowMetadata<P, S> build(
       StepContext step, LayerGroup group, CommonAttentionMetadata batch) {
     P own = primary.build(step.child(ShadowBackend.PRIMARY), group, batch);
-    return new ShadowMetadata<>(
-        step.step(), group, batch, own, shadowOf(step, group, batch), step.workspace());
+    long start = System.nanoTime();
+    Option<S> beside = shadowOf(step, group, batch);
+    long nanos = System.nanoTime() - start;
+    return new ShadowMetadata<>(step.step(), group, batch, own, beside, nanos, step.workspace());
   }
 
   private Option<S> shadowOf(StepContext step, LayerGroup group, CommonAttentionMetadata batch) {

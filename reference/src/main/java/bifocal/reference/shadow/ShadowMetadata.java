@@ -11,6 +11,7 @@ import io.vavr.control.Option;
  *
  * @param primary what the primary built
  * @param shadow what the shadow built, absent when it could not
+ * @param shadowNanos what the shadow's building took
  * @param workspace of the step
  */
 public record ShadowMetadata<P extends AttentionMetadata, S extends AttentionMetadata>(
@@ -19,5 +20,6 @@ public record ShadowMetadata<P extends AttentionMetadata, S extends AttentionMet
     CommonAttentionMetadata batch,
     P primary,
     Option<S> shadow,
+    long shadowNanos,
     WorkspaceView workspace)
     implements AttentionMetadata {}
