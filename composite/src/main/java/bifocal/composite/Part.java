@@ -117,16 +117,6 @@ record Part<M extends AttentionMetadata>(
   }
 
   private static AttentionLayerSpec.Mla withoutImages(AttentionLayerSpec.Mla mla) {
-    return new AttentionLayerSpec.Mla(
-        mla.numHeads(),
-        mla.kvLoraRank(),
-        mla.qkNopeHeadDim(),
-        mla.qkRopeHeadDim(),
-        mla.vHeadDim(),
-        mla.dtype(),
-        mla.kvCacheDtype(),
-        mla.mask().withImages(ImageMask.NONE),
-        mla.scale(),
-        mla.sinks());
+    return mla.withMask(mla.mask().withImages(ImageMask.NONE));
   }
 }

@@ -86,19 +86,23 @@ final class DenseLatent {
           DecodeThreshold.single());
 
   static final BackendDeclaration FLASHINFER =
-      declare(
-              "FLASHINFER_MLA",
-              FLASHINFER_ROW,
-              GraphSupport.UNIFORM_BATCH,
-              DecodeThreshold.uniform(1))
+      LatentRows.remarking(
+              declare(
+                  "FLASHINFER_MLA",
+                  FLASHINFER_ROW,
+                  GraphSupport.UNIFORM_BATCH,
+                  DecodeThreshold.uniform(1)),
+              LatentCacheTypes::headFirst)
           .but(DenseLatent::flashInferNope);
 
   static final BackendDeclaration TOKENSPEED =
-      declare(
-              "TOKENSPEED_MLA",
-              TOKENSPEED_ROW,
-              GraphSupport.UNIFORM_BATCH,
-              DecodeThreshold.uniform(1))
+      LatentRows.remarking(
+              declare(
+                  "TOKENSPEED_MLA",
+                  TOKENSPEED_ROW,
+                  GraphSupport.UNIFORM_BATCH,
+                  DecodeThreshold.uniform(1)),
+              LatentCacheTypes::headFirst)
           .but(DenseLatent::tokenSpeedInstalled)
           .but(DenseLatent::tokenSpeedDimensions);
 

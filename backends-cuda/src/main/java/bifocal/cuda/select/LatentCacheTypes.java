@@ -1,9 +1,12 @@
 package bifocal.cuda.select;
 
+import bifocal.core.backend.AttentionRequest;
 import bifocal.core.cache.KvCacheDtype;
 import bifocal.core.device.DeviceProfile;
 import io.vavr.collection.HashSet;
+import io.vavr.collection.Seq;
 import io.vavr.collection.Set;
+import io.vavr.control.Option;
 
 /** What becomes of the type that a latent cache is asked to have. */
 final class LatentCacheTypes {
@@ -18,6 +21,24 @@ final class LatentCacheTypes {
   static boolean quantized(KvCacheDtype type) {
     String label = type.label();
     return label.startsWith("fp8") || label.startsWith("nvfp4") || label.endsWith("per_token_head");
+  }
+
+  /** What FlashInfer's latent kernels ask of every other cache beside theirs. */
+  static Seq<String> headFirst(AttentionRequest request) {
+    return Option.when(
+            Sm.major(request.device()) == BLACKWELL,
+            "its kernels ask for the HND layout of every cache in the process")
+        .toVector();
+  }
+
+  /** What becomes of a quantised cache on FlashInfer's sparse kernels. */
+  static Seq<String> standardFp8(AttentionRequest request) {
+    return headFirst(request)
+        .appendAll(
+            Option.when(
+                quantized(request.layer().kvCacheDtype())
+                    && request.layer().kvCacheDtype() != KvCacheDtype.FP8_DS_MLA,
+                "its fp8 cache has one scale; FLASHMLA_SPARSE keeps fp8_ds_mla records"));
   }
 
   /** Whether DeepSeek V4 stores a cache of this type in packed records. */

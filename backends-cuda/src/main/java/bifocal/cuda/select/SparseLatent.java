@@ -97,12 +97,14 @@ final class SparseLatent {
 
   /** Its row says that it is not sparse, and that it takes any head; its class knows better. */
   static final BackendDeclaration FLASHINFER =
-      LatentRows.declare(
-              LatentRows.row(TRTLLM, TRTLLM_ROW)
-                  .spelled(FeatureColumn.HEAD_SIZES, "Any")
-                  .spelled(FeatureColumn.SPARSE, "no"),
-              GraphSupport.UNIFORM_BATCH,
-              LatentShape::blackwellThreshold)
+      LatentRows.remarking(
+              LatentRows.declare(
+                  LatentRows.row(TRTLLM, TRTLLM_ROW)
+                      .spelled(FeatureColumn.HEAD_SIZES, "Any")
+                      .spelled(FeatureColumn.SPARSE, "no"),
+                  GraphSupport.UNIFORM_BATCH,
+                  LatentShape::blackwellThreshold),
+              LatentCacheTypes::standardFp8)
           .but(SparseLatent::standardFp8)
           .but(SparseLatent::trtllmNope)
           .but(SparseLatent::trtllmTopk);

@@ -302,7 +302,8 @@ final class LayerOptions {
             kvCacheType(),
             AttentionMask.CAUSAL,
             Math.pow(latent.qkNopeHeadDim() + latent.qkRopeHeadDim(), -0.5),
-            hasSink || shape.kinds().exists(ModelShape.Kind::sinks));
+            hasSink || shape.kinds().exists(ModelShape.Kind::sinks),
+            latent.vHeadDim() == latent.cachedHeadSize());
     return shape
         .sparse()
         .<AttentionLayerSpec>map(

@@ -99,6 +99,21 @@ class SelectCommandTest {
   }
 
   @Test
+  void aLatentBackendIsRefusedToTheLetter() {
+    CommandRun run =
+        run(
+            "select --platform cuda --capability 8.0 --use-mla --attention-backend FLASHMLA"
+                + " --num-heads 128");
+
+    assertThat(run.status()).isEqualTo(2);
+    assertThat(run.err())
+        .isEqualTo(
+            "bifocal: Selected backend FLASHMLA is not valid for this configuration. Reason:"
+                + " ['compute capability not supported']"
+                + System.lineSeparator());
+  }
+
+  @Test
   void anUnknownKeyNamesTheNearest() {
     assertThat(run("select --capability 9.0 -ac.bakend X").err())
         .contains("unknown option '-ac.bakend'")

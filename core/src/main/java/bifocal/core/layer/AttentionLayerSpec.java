@@ -286,6 +286,8 @@ public sealed interface AttentionLayerSpec {
    * @param qkNopeHeadDim query and key elements per head without rotary encoding, before absorption
    * @param qkRopeHeadDim query and key elements per head with rotary encoding
    * @param vHeadDim value elements per head, before absorption
+   * @param keysAreValues whether the whole cached record is key and value at once, rotary part
+   *     included; else values are the latent vector alone
    */
   record Mla(
       int numHeads,
@@ -297,8 +299,35 @@ public sealed interface AttentionLayerSpec {
       KvCacheDtype kvCacheDtype,
       AttentionMask mask,
       double scale,
-      boolean sinks)
+      boolean sinks,
+      boolean keysAreValues)
       implements AttentionLayerSpec {
+
+    /** A layer whose values are the latent vector alone. */
+    public Mla(
+        int numHeads,
+        int kvLoraRank,
+        int qkNopeHeadDim,
+        int qkRopeHeadDim,
+        int vHeadDim,
+        DType dtype,
+        KvCacheDtype kvCacheDtype,
+        AttentionMask mask,
+        double scale,
+        boolean sinks) {
+      this(
+          numHeads,
+          kvLoraRank,
+          qkNopeHeadDim,
+          qkRopeHeadDim,
+          vHeadDim,
+          dtype,
+          kvCacheDtype,
+          mask,
+          scale,
+          sinks,
+          false);
+    }
 
     public Mla {
       requireHeads(numHeads, 1, kvLoraRank + qkRopeHeadDim, kvLoraRank);
@@ -317,7 +346,24 @@ public sealed interface AttentionLayerSpec {
           other,
           mask,
           scale,
-          sinks);
+          sinks,
+          keysAreValues);
+    }
+
+    /** The same layer with another mask. */
+    public Mla withMask(AttentionMask other) {
+      return new Mla(
+          numHeads,
+          kvLoraRank,
+          qkNopeHeadDim,
+          qkRopeHeadDim,
+          vHeadDim,
+          dtype,
+          kvCacheDtype,
+          other,
+          scale,
+          sinks,
+          keysAreValues);
     }
 
     @Override
@@ -332,7 +378,7 @@ public sealed interface AttentionLayerSpec {
 
     @Override
     public int headSizeV() {
-      return kvLoraRank;
+      return keysAreValues ? headSize() : kvLoraRank;
     }
 
     @Override

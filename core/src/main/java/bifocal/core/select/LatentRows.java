@@ -15,6 +15,7 @@ import bifocal.core.graph.GraphSupport;
 import bifocal.core.layer.AttentionType;
 import bifocal.core.tensor.DType;
 import io.vavr.collection.LinkedHashSet;
+import io.vavr.collection.Seq;
 import java.util.function.Function;
 
 /** The words in which backends of latent attention are declared, on every platform. */
@@ -50,6 +51,12 @@ public final class LatentRows {
   /** A row of the table of DeepSeek V4. */
   public static FeatureRow deepSeekV4(BackendName backend, FeatureSet features) {
     return FeatureRow.of(FeatureTable.DEEPSEEK_V4, backend, "", features);
+  }
+
+  /** The same backend, with remarks that depend on the request. */
+  public static BackendDeclaration remarking(
+      BackendDeclaration backend, Function<AttentionRequest, Seq<String>> remarks) {
+    return backend.choosing(request -> backend.variant(request).noting(remarks.apply(request)));
   }
 
   /** A backend that draws one line between decodes and prefills. */

@@ -106,26 +106,12 @@ public record SelectionRequest(
   private static AttentionLayerSpec masked(AttentionLayerSpec layer, AttentionMask mask) {
     return switch (layer) {
       case AttentionLayerSpec.Dense dense -> dense.withMask(mask);
-      case AttentionLayerSpec.Mla mla -> masked(mla, mask);
+      case AttentionLayerSpec.Mla mla -> mla.withMask(mask);
       case AttentionLayerSpec.SparseMla sparse ->
-          new AttentionLayerSpec.SparseMla(masked(sparse.latent(), mask), sparse.indexTopk());
+          new AttentionLayerSpec.SparseMla(sparse.latent().withMask(mask), sparse.indexTopk());
       case AttentionLayerSpec.BlockSparse sparse ->
           new AttentionLayerSpec.BlockSparse(
               sparse.dense().withMask(mask), sparse.sparseBlockSize(), sparse.topkBlocks());
     };
-  }
-
-  private static AttentionLayerSpec.Mla masked(AttentionLayerSpec.Mla mla, AttentionMask mask) {
-    return new AttentionLayerSpec.Mla(
-        mla.numHeads(),
-        mla.kvLoraRank(),
-        mla.qkNopeHeadDim(),
-        mla.qkRopeHeadDim(),
-        mla.vHeadDim(),
-        mla.dtype(),
-        mla.kvCacheDtype(),
-        mask,
-        mla.scale(),
-        mla.sinks());
   }
 }

@@ -145,4 +145,25 @@ class AttentionLayerSpecTest {
     assertThat(AttentionType.ENCODER_ONLY.usesKvCache()).isFalse();
     assertThat(AttentionType.ENCODER_ONLY.label()).isEqualTo("encoder_only");
   }
+
+  @Test
+  void aRecordMayBeKeyAndValueAtOnce() {
+    AttentionLayerSpec.Mla latent =
+        new AttentionLayerSpec.Mla(
+            64,
+            448,
+            448,
+            64,
+            512,
+            DType.BF16,
+            KvCacheDtype.AUTO,
+            AttentionMask.CAUSAL,
+            0.1,
+            true,
+            true);
+
+    assertThat(latent.headSize()).isEqualTo(512);
+    assertThat(latent.headSizeV()).isEqualTo(512);
+    assertThat(latent.cachedAs(KvCacheDtype.FP8_DS_MLA).headSizeV()).isEqualTo(512);
+  }
 }
