@@ -42,7 +42,7 @@ public abstract class KvCachePairContract implements BackendContract {
   }
 
   @TestFactory
-  Stream<DynamicTest> writtenByEitherAndReadByEither() {
+  public Stream<DynamicTest> writtenByEitherAndReadByEither() {
     Declared mine = new Declared(backend(), profile());
     Declared others = new Declared(other(), profile());
     Seq<Dense> layers =

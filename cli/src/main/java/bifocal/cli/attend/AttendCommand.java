@@ -144,6 +144,14 @@ public final class AttendCommand implements Callable<Integer>, NamesRequests {
         case JSON -> console.out().println(JsonText.of(report));
       }
       return (report.check().forAll(Check::passed) ? ExitStatus.DONE : ExitStatus.FAILED).number();
+    } catch (OutOfMemoryError e) {
+      throw CliFailure.of(
+              ErrorCode.MEMORY_TOO_SMALL,
+              "the case needs more memory than this JVM may take: "
+                  + e.getMessage()
+                  + "; raise it with BIFOCAL_JAVA_OPTIONS=-XX:MaxDirectMemorySize=..., or cut the"
+                  + " case into parts")
+          .causedBy(e);
     }
   }
 

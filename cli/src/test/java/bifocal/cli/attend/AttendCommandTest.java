@@ -236,6 +236,16 @@ class AttendCommandTest {
     refused(CaseFile.random(arena, 1, DType.BF16, 4, 2, 64, 5, 9).text(key, text), code, named);
   }
 
+  /** A block table of 250 GB: a million requests without keys beside one of a million. */
+  @Test
+  void caseThatNeedsMoreMemoryThanThereIsIsRefused() {
+    int[] lens = new int[2 * 1_000_001];
+    lens[0] = 1;
+    lens[1] = 1_000_000;
+    refused(
+        CaseFile.random(arena, 1, DType.FP32, 1, 1, 2, lens), "MEMORY_TOO_SMALL", "more memory");
+  }
+
   @Test
   void maskNeedsCausal() {
     refused(
