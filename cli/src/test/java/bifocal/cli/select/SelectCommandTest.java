@@ -4,10 +4,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import bifocal.cli.Main;
 import bifocal.cli.command.CommandRun;
+import bifocal.core.device.Platform;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.json.JsonMapper;
 import java.io.IOException;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -15,6 +17,11 @@ import org.junit.jupiter.params.provider.CsvSource;
 /** The command from its arguments to its streams and status. */
 class SelectCommandTest {
   private static final JsonMapper MAPPER = new JsonMapper();
+
+  @BeforeEach
+  void needsCuda() {
+    Asking.requireInstalled(Platform.CUDA);
+  }
 
   private static CommandRun run(String arguments) {
     return CommandRun.of("", console -> Main.run(console, arguments.split(" ")));
