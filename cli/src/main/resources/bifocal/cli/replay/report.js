@@ -23,6 +23,8 @@
   const duration = us => us >= 1e6 ? `${(us / 1e6).toFixed(us >= 1e8 ? 0 : 2)} s` : us >= 1e3 ? `${(us / 1e3).toFixed(us >= 1e5 ? 0 : 1)} ms` : `${us.toFixed(0)} µs`;
   const bytes = n => n >= 2 ** 30 ? `${(n / 2 ** 30).toFixed(1)} GiB` : n >= 2 ** 20 ? `${(n / 2 ** 20).toFixed(1)} MiB` : `${whole(n / 1024)} KiB`;
   const scientific = x => Number.isFinite(Number(x)) ? Number(x).toExponential(2) : 'not finite';
+  const greatest = (numbers, least) => numbers.reduce((most, n) => n > most ? n : most, least);
+  const smallest = (numbers, most) => numbers.reduce((least, n) => n < least ? n : least, most);
   const percent = x => `${(100 * x).toFixed(x < .1 ? 1 : 0)}%`;
 
   // What the data says, by step.
@@ -240,7 +242,7 @@
     }
 
     function tokens(parts, title, top, height) {
-      const most = Math.max(1, ...steps.map(step => step.tokens));
+      const most = greatest(steps.map(step => step.tokens), 1);
       title('Query tokens', 'of each step');
       const bottom = top + height;
       parts.push(s('path', { class: 'axis', d: `M${state.left} ${bottom}h${state.width}M${state.left} ${top}h${state.width}` }),
@@ -311,7 +313,7 @@
 
     function milliseconds(parts, title, top, height) {
       title('Time', 'of each step');
-      const most = Math.max(1e-9, ...steps.map(step => stepTook(state.backend, step.number)));
+      const most = greatest(steps.map(step => stepTook(state.backend, step.number)), 1e-9);
       const bottom = top + height;
       parts.push(s('path', { class: 'axis', d: `M${state.left} ${bottom}h${state.width}` }), s('text', { x: state.left - 6, y: top + 8, 'text-anchor': 'end' }, duration(most)));
       const paths = {};
@@ -399,7 +401,7 @@
       if (!steps.length) return;
       const step = steps[state.selected];
       const all = batches[state.backend][step.number];
-      const longest = Math.max(...step.parts.map(part => part.first + part.count));
+      const longest = greatest(step.parts.map(part => part.first + part.count), 1);
       const rows = step.parts.map((part, r) => [
         h('div', {}, h('b', {}, `request ${part.request}`), h('span', { class: 'muted' }, ` ${part.decode ? 'decodes' : `queries ${whole(part.first)}–${whole(part.first + part.count - 1)}`}`)),
         lanes(part, r, all, longest),
@@ -496,7 +498,7 @@
 
   // Time by child and phase.
   function times() {
-    const most = Math.max(...summary.backends.map(backend => backend.seconds));
+    const most = greatest(summary.backends.map(backend => backend.seconds), 1e-9);
     byId('times').append(...summary.backends.map((backend, b) => {
       const kernels = backend.by_child.map(kernel => ({ name: `attention in ${kernel.backend}`, seconds: kernel.milliseconds / 1e3, colour: kernelColour(kernel.backend, b) }));
       const inKernels = kernels.reduce((sum, kernel) => sum + kernel.seconds, 0);
@@ -550,8 +552,8 @@
     const bound = summary.checks[0].bound;
     const shown = data.batches.filter(batch => batch.worst !== null);
     const finite = shown.map(batch => Number(batch.worst)).filter(error => error > 0 && Number.isFinite(error));
-    const low = Math.floor(Math.log10(Math.min(bound / 100, ...finite)));
-    const high = Math.ceil(Math.log10(Math.max(bound, ...finite)) + .1);
+    const low = Math.floor(Math.log10(smallest(finite, bound / 100)));
+    const high = Math.ceil(Math.log10(greatest(finite, bound)) + .1);
     const height = 130;
     const left = 46;
     const x = step => left + 4 + (width - left - 8) * (step + .5) / Math.max(1, steps.length);
@@ -566,7 +568,7 @@
     shown.forEach(batch => parts.push(s('circle', { cx: x(batch.step), cy: y(Number(batch.worst)), r: batch.backend ? 2 : 2.4, style: (Number(batch.worst) <= bound ? `stroke:${routeColour(batch.route)}` : 'stroke:var(--bad)') + `;stroke-width:1.2;fill:${batch.backend ? 'none' : Number(batch.worst) <= bound ? routeColour(batch.route) : 'var(--bad)'};fill-opacity:.65` })));
     parts.push(s('path', { d: `M${left} ${y(bound)}H${width}`, style: 'stroke:var(--bad);stroke-dasharray:5 4;stroke-width:1.4' }), s('text', { x: width, y: y(bound) - 4, 'text-anchor': 'end' }, `bound ${scientific(bound)}`),
       s('text', { x: left, y: height - 2 }, 'step 0'), s('text', { x: width, y: height - 2, 'text-anchor': 'end' }, `step ${Math.max(0, steps.length - 1)}; coloured by route${data.backends.length > 1 ? '; hollow: compared backends' : ''}`));
-    return s('svg', { viewBox: `0 0 ${width} ${height}`, width, height, role: 'img', 'aria-label': `Worst error of each of ${shown.length} compared batches; the largest is ${scientific(Math.max(0, ...shown.map(batch => Number(batch.worst))))}, the bound ${scientific(bound)}.` }, parts);
+    return s('svg', { viewBox: `0 0 ${width} ${height}`, width, height, role: 'img', 'aria-label': `Worst error of each of ${shown.length} compared batches; the largest is ${scientific(greatest(shown.map(batch => Number(batch.worst)), 0))}, the bound ${scientific(bound)}.` }, parts);
   }
 
   // Backends.
