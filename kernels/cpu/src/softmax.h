@@ -84,17 +84,21 @@ INLINE float highest_of(const float *s, int n) {
     return vf_reduce_max(vf_max(vf_max(a, b), vf_max(c, d)));
 }
 
-// For `rows` rows (rounded up to LANES): highest in, shift and factor out. Everything is a power of two.
+// For `rows` rows: highest in, shift and factor out. Everything is a power of two. The rows behind them in the last
+// vector belong to another block and stay as they are.
 static void update_rows(const struct row_state *t, int rows, float scale) {
     for (int r = 0; r < rows; r += LANES) {
         const vf none = vf_set(-INFINITY);
+        const int mine = smaller(rows - r, LANES);
         const vf old = vf_load(t->maximum + r);
-        const vf now = vf_max(vf_mul(vf_load(t->shift + r), vf_set(scale)), old);
-        vf_store(t->maximum + r, now);
+        const vf highest = vf_load(t->shift + r);
+        const vf now = vf_max(vf_mul(highest, vf_set(scale)), old);
+        vf_store(t->maximum + r, vf_first(mine, now, old));
         // Nothing but -inf so far: any finite number serves.
         const vf shift = vf_where_equal(now, none, vf_zero(), now);
-        vf_store(t->shift + r, shift);
-        vf_store(t->factor + r, vf_where_equal(old, now, vf_set(1), vf_exp2(vf_sub(old, shift))));
+        const vf factor = vf_where_equal(old, now, vf_set(1), vf_exp2(vf_sub(old, shift)));
+        vf_store(t->shift + r, vf_first(mine, shift, highest));
+        vf_store(t->factor + r, vf_first(mine, factor, vf_load(t->factor + r)));
     }
 }
 

@@ -1092,14 +1092,13 @@ static void write_case(uint64_t seed, int number) {
                 }
                 const float top = s.kv_dtype == BIFOCAL_CPU_INT8_PER_TOKEN_HEAD ? 127 : 448;
                 const float token_scale = largest > 0 ? largest / top : 1;
-                const float inverse = largest > 0 ? top / largest : 1;
                 if (token_scaled(s.kv_dtype)) {
                     memcpy(to + (int64_t)s.block_size * n + place * 4, &token_scale, 4);
                 }
                 for (int d = 0; d < n; d++) {
                     float x = (float)get_element(s.q_dtype, is_v ? v.data : k.data, is_v ? t * v_width + (int64_t)h * n + d : t * k_width + (int64_t)h * n + d);
                     if (token_scaled(s.kv_dtype)) {
-                        x *= inverse;
+                        x /= token_scale;
                     } else if (bytes_of_type(s.kv_dtype) == 1) {
                         x /= divide;
                     }
