@@ -14,7 +14,7 @@ import java.lang.foreign.ValueLayout;
 
 /** Makes the tensors of one layer on a device, out of a source of numbers. */
 final class Tensors {
-  private static final int POISON = 0xFF;
+  static final int POISON = 0xFF;
 
   private final TestDevice device;
   private final ValueSource values;

@@ -250,6 +250,7 @@ class MutantsTest {
         NumbersContract::everyDeclaredTypeOfQueries);
   }
 
+  /** C19: declared, and left zero. */
   @Test
   void logSumExpLeftZero() {
     caught(
@@ -257,6 +258,38 @@ class MutantsTest {
           @Override
           ReferenceRow row(Dense layer, ReferenceRow right) {
             return new ReferenceRow(right.at(), right.out(), 0);
+          }
+        },
+        NumbersContract::everyDeclaredTypeOfQueries);
+  }
+
+  /** C19, neighbour: a kernel whose prefill returns it and whose decode does not. */
+  @Test
+  void logSumExpOfDecodesLeftZero() {
+    caught(
+        new Mutant() {
+          @Override
+          void after(CommonAttentionMetadata batch, AttentionOutput output) {
+            for (TensorView lse : output.lse()) {
+              for (int r = 0; r < batch.live(); r++) {
+                for (int head = 0; batch.queryLen(r) == 1 && head < lse.size(1); head++) {
+                  HostTensor.over(lse).put(0f, batch.queryStart(r), head);
+                }
+              }
+            }
+          }
+        },
+        SequenceContract::decodesAfterAPrefill);
+  }
+
+  /** C19, neighbour: the tensor stays as the caller left it. */
+  @Test
+  void logSumExpNeverWritten() {
+    caught(
+        new Mutant() {
+          @Override
+          void after(CommonAttentionMetadata batch, AttentionOutput output) {
+            output.lse().forEach(lse -> lse.data().fill((byte) Tensors.POISON));
           }
         },
         NumbersContract::everyDeclaredTypeOfQueries);

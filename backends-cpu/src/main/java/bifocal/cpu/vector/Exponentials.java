@@ -9,6 +9,7 @@ import java.nio.ByteOrder;
 import jdk.incubator.vector.FloatVector;
 import jdk.incubator.vector.VectorMask;
 import jdk.incubator.vector.VectorOperators;
+import jdk.incubator.vector.VectorShuffle;
 
 /**
  * Row-wise passes over scores: softmax weights, soft caps and ALiBi.
@@ -51,7 +52,23 @@ final class Exponentials {
 
   private static final FloatVector LANE_NUMBERS = laneNumbers();
 
+  /**
+   * Rotations by half the lanes, a quarter, and so on, by which lanes are summed. The API leaves
+   * the order of its own sum open, and the interpreter takes another one than compiled code, so
+   * equal steps would differ in their last bits.
+   */
+  private static final VectorShuffle<Float>[] TURNS = turns();
+
   private Exponentials() {}
+
+  @SuppressWarnings({"unchecked", "rawtypes"}) // an array of a generic type
+  private static VectorShuffle<Float>[] turns() {
+    VectorShuffle<Float>[] turns = new VectorShuffle[Integer.numberOfTrailingZeros(LANES)];
+    for (int i = 0; i < turns.length; i++) {
+      turns[i] = VectorShuffle.iota(FLOATS, LANES >> (i + 1), 1, true);
+    }
+    return turns;
+  }
 
   private static FloatVector laneNumbers() {
     float[] numbers = new float[LANES];
@@ -137,7 +154,10 @@ final class Exponentials {
       weight.intoMemorySegment(ALL, s + 4L * i, ORDER);
       sum = sum.add(weight);
     }
-    return sum.reduceLanes(VectorOperators.ADD);
+    for (VectorShuffle<Float> turn : TURNS) {
+      sum = sum.add(sum.rearrange(turn));
+    }
+    return sum.lane(0);
   }
 
   private static float weighSome(long s, int at, int from, int to, float largest) {
@@ -163,7 +183,10 @@ final class Exponentials {
             .and(LANE_NUMBERS.compare(VectorOperators.LT, (float) (to - at)));
     FloatVector kept = FloatVector.zero(FLOATS).blend(weight, visible);
     kept.intoMemorySegment(ALL, s + 4L * at, ORDER);
-    return kept.reduceLanes(VectorOperators.ADD);
+    for (VectorShuffle<Float> turn : TURNS) {
+      kept = kept.add(kept.rearrange(turn));
+    }
+    return kept.lane(0);
   }
 
   /** Small arguments by an odd polynomial, large ones by {@code 1 - 2 / (exp(2y) + 1)}. */
