@@ -66,18 +66,21 @@ final class Borders {
 
   /**
    * Where native code may be bound: the packages called {@code ffi}, which hold one binding class
-   * per library, and {@code RawMemory}, which checks its range once, before a hot loop.
+   * per library, {@code CudaDriver}, which binds the CUDA driver, and {@code RawMemory}, which
+   * checks its range once, before a hot loop.
    */
   private static final DescribedPredicate<JavaClass> BINDINGS =
       belongToAnyOfNamed("RawMemory")
+          .or(belongToAnyOfNamed("CudaDriver"))
           .or(resideInAnyPackage("..ffi.."))
-          .as("bindings (packages ffi, and RawMemory)");
+          .as("bindings (packages ffi, CudaDriver, and RawMemory)");
 
   /** The packages whose blocks outlive one call, each of which closes them itself. */
   private static final DescribedPredicate<JavaClass> MEMORY_OWNERS =
       resideInAnyPackage(
               "..ffi..", "..memory..", "bifocal.core.cache..", "bifocal.core.workspace..")
-          .as("memory owners (packages ffi, memory, cache and workspace)");
+          .or(belongToAnyOfNamed("CudaDriver"))
+          .as("memory owners (packages ffi, memory, cache and workspace, and CudaDriver)");
 
   private Borders() {}
 

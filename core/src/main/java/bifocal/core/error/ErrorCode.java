@@ -85,5 +85,9 @@ public enum ErrorCode {
   /** Something is closed or changed while a running step uses it. */
   IN_USE,
   /** A workspace or graph of one stream or queue is used on another. */
-  WRONG_STREAM
+  WRONG_STREAM,
+  /** A device failed in a way that only a new process gets over. */
+  DEVICE_LOST,
+  /** A device has not enough free memory. */
+  DEVICE_MEMORY_EXHAUSTED
 }

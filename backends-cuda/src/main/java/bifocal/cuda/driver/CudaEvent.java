@@ -1,0 +1,102 @@
+package bifocal.cuda.driver;
+
+import bifocal.core.error.BifocalException;
+import bifocal.core.error.ErrorCode;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+
+/** A mark in a stream's queue. */
+public final class CudaEvent implements AutoCloseable {
+  private static final int WITH_TIME = 0;
+  private static final int WITHOUT_TIME = 2;
+
+  private final CudaContext context;
+  private final long handle;
+  private boolean closed;
+
+  private CudaEvent(CudaContext context, long handle) {
+    this.context = context;
+    this.handle = handle;
+  }
+
+  /** An event for order alone, which costs the device least. */
+  public static CudaEvent create(CudaContext context) {
+    return create(context, WITHOUT_TIME);
+  }
+
+  /** An event whose time can be asked for. */
+  public static CudaEvent timed(CudaContext context) {
+    return create(context, WITH_TIME);
+  }
+
+  private static CudaEvent create(CudaContext context, int flags) {
+    context.makeCurrent();
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment out = arena.allocate(ValueLayout.JAVA_LONG);
+      context.check("cuEventCreate", context.driver().eventCreate(out, flags));
+      CudaEvent event = new CudaEvent(context, out.get(ValueLayout.JAVA_LONG, 0));
+      context.opened(event, "event");
+      return event;
+    }
+  }
+
+  /** The {@code CUevent}. */
+  public long handle() {
+    return handle;
+  }
+
+  /** Puts the mark behind what is in the queue now. */
+  public void record(CudaStream stream) {
+    requireOpen("cuEventRecord");
+    context.check("cuEventRecord", context.driver().eventRecord(handle, stream.handle()));
+  }
+
+  /** Whether the device has passed the mark; an event that was never recorded counts as passed. */
+  public boolean done() {
+    requireOpen("cuEventQuery");
+    int code = context.driver().eventQuery(handle);
+    if (code == CudaError.NOT_READY) {
+      return false;
+    }
+    context.check("cuEventQuery", code);
+    return true;
+  }
+
+  /** Waits until the device has passed the mark. */
+  public void synchronize() {
+    requireOpen("cuEventSynchronize");
+    context.check("cuEventSynchronize", context.driver().eventSynchronize(handle));
+  }
+
+  /** Milliseconds from an earlier mark to this one; both were made with time and are passed. */
+  public float millisecondsSince(CudaEvent start) {
+    requireOpen("cuEventElapsedTime");
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment out = arena.allocate(ValueLayout.JAVA_FLOAT);
+      context.check(
+          "cuEventElapsedTime", context.driver().eventElapsedTime(out, start.handle, handle));
+      return out.get(ValueLayout.JAVA_FLOAT, 0);
+    }
+  }
+
+  /** Destroys the event; closing twice is harmless. */
+  @Override
+  public void close() {
+    if (closed) {
+      return;
+    }
+    closed = true;
+    context.released(this);
+    if (context.releasable()) {
+      context.check("cuEventDestroy", context.driver().eventDestroy(handle));
+    }
+  }
+
+  private void requireOpen(String function) {
+    context.requireUsable(function);
+    if (closed) {
+      throw BifocalException.of(ErrorCode.CLOSED, "the CUDA event was closed");
+    }
+  }
+}

@@ -1,0 +1,150 @@
+package bifocal.cuda.memory;
+
+import bifocal.core.error.BifocalException;
+import bifocal.core.error.ErrorCode;
+import bifocal.cuda.driver.CudaContext;
+import bifocal.cuda.driver.DeviceAllocation;
+import java.lang.foreign.MemorySegment;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicLong;
+
+/**
+ * Memory of a context's device, up to a limit. Before the driver is asked, an estimate of what is
+ * left decides: the limit less what is in use, and what the driver says is free.
+ *
+ * <p>Safe for any thread.
+ */
+public final class CudaMemory implements DeviceMemory {
+  private static final long ALIGNMENT = 256;
+
+  private final CudaContext context;
+  private final long limit;
+  private final AtomicLong used = new AtomicLong();
+  private final Map<Block, String> open = new ConcurrentHashMap<>();
+  private volatile boolean closed;
+
+  /**
+   * Memory of a device.
+   *
+   * @param limit most bytes in use at once
+   */
+  public CudaMemory(CudaContext context, long limit) {
+    if (limit < 0) {
+      throw BifocalException.of(
+          ErrorCode.NEGATIVE, "limit of device memory", limit, "at least 0 bytes");
+    }
+    this.context = context;
+    this.limit = limit;
+  }
+
+  /** As much of a device's memory as there is. */
+  public static CudaMemory unlimited(CudaContext context) {
+    return new CudaMemory(context, Long.MAX_VALUE);
+  }
+
+  @Override
+  public DeviceBlock acquire(String name, long bytes) {
+    if (closed) {
+      throw BifocalException.of(ErrorCode.CLOSED, "the device memory was closed");
+    }
+    if (bytes < 1 || bytes > Long.MAX_VALUE - ALIGNMENT) {
+      throw BifocalException.of(
+          ErrorCode.INVALID_PARAMETER, "bytes of " + name, bytes, "at least 1, within 64 bits");
+    }
+    long footprint = Math.ceilDiv(bytes, ALIGNMENT) * ALIGNMENT;
+    reserve(name, footprint);
+    try {
+      requireFree(name, footprint);
+      Block block = new Block(name, footprint, DeviceAllocation.allocate(context, name, bytes));
+      open.put(block, name);
+      return block;
+    } catch (RuntimeException failure) {
+      used.addAndGet(-footprint);
+      throw failure;
+    }
+  }
+
+  @Override
+  public long available() {
+    return Math.min(limit - used.get(), context.freeBytes());
+  }
+
+  /** Bytes in use, each block rounded up. */
+  public long used() {
+    return used.get();
+  }
+
+  @Override
+  public void close() {
+    if (!open.isEmpty()) {
+      throw BifocalException.of(
+          ErrorCode.IN_USE,
+          "device memory",
+          String.join(", ", open.values().stream().sorted().toList()),
+          "all blocks closed");
+    }
+    closed = true;
+  }
+
+  private void reserve(String name, long footprint) {
+    long before;
+    do {
+      before = used.get();
+      if (footprint > limit - before) {
+        throw exhausted(name, footprint, limit - before, "the limit set here");
+      }
+    } while (!used.compareAndSet(before, before + footprint));
+  }
+
+  private void requireFree(String name, long footprint) {
+    long free = context.freeBytes();
+    if (footprint > free) {
+      throw exhausted(name, footprint, free, "the device");
+    }
+  }
+
+  private BifocalException exhausted(String name, long wanted, long left, String by) {
+    return BifocalException.of(
+            ErrorCode.DEVICE_MEMORY_EXHAUSTED,
+            "memory of " + context.place() + " for " + name,
+            left + " bytes left by " + by,
+            wanted + " bytes")
+        .withRemedy("lower the number of blocks or the largest batch");
+  }
+
+  private final class Block implements DeviceBlock {
+    private final String name;
+    private final long footprint;
+    private final DeviceAllocation allocation;
+
+    Block(String name, long footprint, DeviceAllocation allocation) {
+      this.name = name;
+      this.footprint = footprint;
+      this.allocation = allocation;
+    }
+
+    @Override
+    public String name() {
+      return name;
+    }
+
+    @Override
+    public MemorySegment segment() {
+      return allocation.segment();
+    }
+
+    @Override
+    public void close() {
+      if (open.remove(this) != null) {
+        used.addAndGet(-footprint);
+        allocation.close();
+      }
+    }
+
+    @Override
+    public String toString() {
+      return name + " (" + bytes() + " bytes of " + context.place() + ")";
+    }
+  }
+}
