@@ -7,6 +7,7 @@ import bifocal.core.device.Platform;
 import bifocal.core.layer.AttentionLayerSpec;
 import bifocal.core.select.DeviceDescription;
 import bifocal.core.select.KnownBackend;
+import bifocal.core.select.LatentPolicy;
 import bifocal.core.select.PlatformPolicy;
 import bifocal.core.select.PriorityList;
 import bifocal.core.select.SelectionPlan;
@@ -32,13 +33,6 @@ public final class CpuPolicy implements PlatformPolicy {
   /** The policy of dense layers, and another for latent ones. */
   public CpuPolicy(LatentPolicy latent) {
     this.latent = latent;
-  }
-
-  /** How latent layers choose. */
-  @FunctionalInterface
-  public interface LatentPolicy {
-    /** Candidates of a latent layer. */
-    SelectionPlan plan(SelectionRequest request, AttentionRequest asked);
   }
 
   @Override

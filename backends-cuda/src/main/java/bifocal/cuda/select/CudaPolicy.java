@@ -14,6 +14,7 @@ import bifocal.core.layer.AttentionType;
 import bifocal.core.select.AttentionConfig;
 import bifocal.core.select.DeviceDescription;
 import bifocal.core.select.KnownBackend;
+import bifocal.core.select.LatentPolicy;
 import bifocal.core.select.LatentPrefill;
 import bifocal.core.select.LayerKind;
 import bifocal.core.select.PlatformPolicy;
@@ -60,13 +61,6 @@ public final class CudaPolicy implements PlatformPolicy {
   /** The policy of dense layers, and another for latent ones. */
   public CudaPolicy(LatentPolicy latent) {
     this.latent = latent;
-  }
-
-  /** How latent layers choose. */
-  @FunctionalInterface
-  public interface LatentPolicy {
-    /** Candidates of a latent layer. */
-    SelectionPlan plan(SelectionRequest request, AttentionRequest asked);
   }
 
   @Override

@@ -13,6 +13,7 @@ import bifocal.core.layer.AttentionType;
 import bifocal.core.select.AttentionConfig;
 import bifocal.core.select.DeviceDescription;
 import bifocal.core.select.KnownBackend;
+import bifocal.core.select.LatentPolicy;
 import bifocal.core.select.LatentPrefill;
 import bifocal.core.select.PlatformPolicy;
 import bifocal.core.select.PriorityList;
@@ -33,13 +34,6 @@ public final class RocmPolicy implements PlatformPolicy {
   /** The policy of dense layers, and another for latent ones. */
   public RocmPolicy(LatentPolicy latent) {
     this.latent = latent;
-  }
-
-  /** How latent and sparse layers choose. */
-  @FunctionalInterface
-  public interface LatentPolicy {
-    /** Candidates of a latent or sparse layer. */
-    SelectionPlan plan(SelectionRequest request, AttentionRequest asked);
   }
 
   @Override
