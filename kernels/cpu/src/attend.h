@@ -106,6 +106,7 @@ struct work {
     int tokens;
     int rows;
     int few; // rows: the cache is read directly
+    int in_bf16; // queries and probabilities of this part
     int first_key; // of all rows, multiple of 16
     int end_key;
     float factor;
@@ -195,7 +196,7 @@ static void pack_queries(struct work *w) {
             for (int g = 0; g < w->plan->group; g++) {
                 pack_tile_row((const uint16_t *)from + (int64_t)g * n, n, w->plan->slots_k / 16, row + g, w->q);
             }
-        } else if (w->plan->in_bf16) {
+        } else if (w->in_bf16) {
             memcpy((uint16_t *)w->q + row * n, from, (size_t)width * 2);
         } else {
             to_floats(p->q_dtype, from, width, (float *)w->q + row * n);
@@ -250,7 +251,7 @@ static struct range seen(const struct work *w, int token, int from, int n) {
 static void softmax_rows(struct work *w, int first_row, int rows, int from, int n, const float *k_scales, const float *v_scales) {
     const struct plan *plan = w->plan;
     const int padded = (int)round_up(n, 16);
-    const int step = SOFTMAX_STEP(plan->in_bf16);
+    const int step = SOFTMAX_STEP(w->in_bf16);
     struct transform transform = w->transform;
     transform.token_scales = k_scales;
     const struct row_state state = {w->maximum + first_row, w->sum + (int64_t)first_row * LANES, w->shift + first_row, w->correction + first_row};
@@ -277,8 +278,8 @@ static void softmax_rows(struct work *w, int first_row, int rows, int from, int 
         float *s = w->s + r * plan->s_stride;
         const struct range k = seen(w, (first_row + r) / plan->group, from, n);
         if (k.first >= k.end) {
-            memset(s, 0, (size_t)padded * (plan->in_bf16 ? 2 : 4));
-        } else if (plan->in_bf16) {
+            memset(s, 0, (size_t)padded * (w->in_bf16 ? 2 : 4));
+        } else if (w->in_bf16) {
             softmax_row(1, s, padded, k.first, k.end, w->factor, v_scales, &state, r);
         } else {
             softmax_row(0, s, padded, k.first, k.end, w->factor, v_scales, &state, r);
@@ -497,11 +498,11 @@ static void attend_few(struct work *w) {
     const struct plan *plan = w->plan;
     const int type = w->params->cache.dtype;
 #if HAS_DOT
-    const struct decode_functions *f = plan->in_bf16 ? &decode_dot[type] : &decode_float[type];
+    const struct decode_functions *f = w->in_bf16 ? &decode_dot[type] : &decode_float[type];
 #else
     const struct decode_functions *f = &decode_float[type];
 #endif
-    const int p_bytes = plan->in_bf16 ? 2 : 4;
+    const int p_bytes = w->in_bf16 ? 2 : 4;
     const int64_t p_stride = plan->s_stride * 4 / p_bytes;
     struct decode_tile tiles[2];
     int now = 0;
@@ -551,7 +552,9 @@ static void attend_part(struct work *w) {
     }
     const int blocks = (w->tokens + plan->block_tokens - 1) / plan->block_tokens;
     memset(w->o, 0, (size_t)blocks * (size_t)plan->block_rows * (size_t)plan->padded_v * 4);
-    w->few = plan->can_decode && w->rows <= 2 * DECODE_ROWS;
+    w->few = plan->can_decode && w->rows <= (HAS_TILES && plan->tiles ? 1 : 2) * DECODE_ROWS;
+    // Processors with matrix tiles are slower at vdpbf16ps than at widening and multiplying floats.
+    w->in_bf16 = plan->in_bf16 && !(plan->tiles && w->few);
     if (w->first_key < w->end_key) {
         pack_queries(w);
         if (w->few) {

@@ -48,6 +48,24 @@ INLINE __m512i load_bf16_pairs(const int type, const void *base, int64_t i) {
 }
 #endif
 
+// 2 * LANES elements in their order. e4m3 on AVX-512 comes without its factor of pair_factor.
+INLINE void load_pair(const int type, const void *base, int64_t i, vf *lo, vf *hi) {
+#if LANES == 16
+    if (type == E4M3) {
+        vf_load_e4m3_pair((const uint8_t *)base + i, lo, hi);
+        return;
+    }
+    if (type == E5M2) {
+        vf_load_e5m2_pair((const uint8_t *)base + i, lo, hi);
+        return;
+    }
+#endif
+    *lo = load_as(type, base, i);
+    *hi = load_as(type, base, i + LANES);
+}
+
+INLINE float pair_factor(const int type) { return type == E4M3 && LANES == 16 ? 256.0f : 1.0f; }
+
 INLINE void prefetch(const void *p) { __builtin_prefetch(p, 0, 3); }
 
 #define DECODE_TOKENS 64
@@ -88,11 +106,19 @@ INLINE void decode_qk_tile(const int type, const int dot, const int R, const int
                 continue;
             }
 #endif
-            UNROLL for (int i = 0; i < per; i++) {
-                const vf b = load_as(type, base[c], (int64_t)d * 16 + i * LANES);
-                UNROLL for (int r = 0; r < R; r++) {
-                    const float *a = (const float *)q + r * q_stride + d;
-                    sum[r][c * per + i] = vf_fma(type == F32 ? vf_set(*a) : vf_pair(a), b, sum[r][c * per + i]);
+            vf b[2 * VECTORS];
+            UNROLL for (int i = 0; i < VECTORS; i++) {
+                if (per == VECTORS) {
+                    b[i] = load_as(type, base[c], (int64_t)d * 16 + i * LANES);
+                } else {
+                    load_pair(type, base[c], (int64_t)d * 16 + 2 * i * LANES, b + 2 * i, b + 2 * i + 1);
+                }
+            }
+            UNROLL for (int r = 0; r < R; r++) {
+                const float *a = (const float *)q + r * q_stride + d;
+                const vf x = type == F32 ? vf_set(*a) : vf_pair(a);
+                UNROLL for (int i = 0; i < per; i++) {
+                    sum[r][c * per + i] = vf_fma(x, b[i], sum[r][c * per + i]);
                 }
             }
         }
@@ -103,7 +129,7 @@ INLINE void decode_qk_tile(const int type, const int dot, const int R, const int
             if (per != VECTORS) {
                 vf even, odd;
                 vf_deinterleave(sum[r][2 * c], sum[r][2 * c + 1], &even, &odd);
-                x = vf_add(even, odd);
+                x = vf_mul(vf_add(even, odd), vf_set(pair_factor(type)));
             }
             vf_store(s + r * s_stride + c * LANES, x);
         }
@@ -139,11 +165,17 @@ INLINE void decode_pv_tile(const int type, const int dot, const int R, const int
                     continue;
                 }
 #endif
-                UNROLL for (int i = 0; i < per; i++) {
-                    const vf b = load_as(type, v[j], first + (c * per + i) * LANES);
-                    UNROLL for (int r = 0; r < R; r++) {
-                        const float *a = (const float *)p + r * p_stride + j * 16 + t;
-                        sum[r][c * per + i] = vf_fma(type == F32 ? vf_set(*a) : vf_pair(a), b, sum[r][c * per + i]);
+                vf b[2];
+                if (per == 1) {
+                    b[0] = load_as(type, v[j], first + c * LANES);
+                } else {
+                    load_pair(type, v[j], first + c * 2 * LANES, b, b + 1);
+                }
+                UNROLL for (int r = 0; r < R; r++) {
+                    const float *a = (const float *)p + r * p_stride + j * 16 + t;
+                    const vf x = type == F32 ? vf_set(*a) : vf_pair(a);
+                    UNROLL for (int i = 0; i < per; i++) {
+                        sum[r][c * per + i] = vf_fma(x, b[i], sum[r][c * per + i]);
                     }
                 }
             }
@@ -155,7 +187,7 @@ INLINE void decode_pv_tile(const int type, const int dot, const int R, const int
             if (per == 2) {
                 vf even, odd;
                 vf_deinterleave(sum[r][2 * c], sum[r][2 * c + 1], &even, &odd);
-                x = vf_add(even, odd);
+                x = vf_mul(vf_add(even, odd), vf_set(pair_factor(type)));
             }
             float *to = o + r * o_stride + c * LANES;
             vf_store(to, vf_fma(vf_load(to), vf_set(factor[r]), x));

@@ -91,6 +91,21 @@ INLINE vf vf_load_e4m3(const uint8_t *p) {
     const __m256i safe = _mm256_mask_mov_epi16(half, nan, _mm256_set1_epi16(0x7E00));
     return _mm512_mul_ps(_mm512_cvtph_ps(safe), _mm512_set1_ps(256.0f));
 }
+// The next 32, in two vectors
+INLINE void vf_load_e4m3_pair(const uint8_t *p, vf *lo, vf *hi) {
+    const __m512i x = _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)p));
+    const __m512i half = _mm512_and_si512(_mm512_slli_epi16(x, 7), _mm512_set1_epi16((short)0xBFFF));
+    const __m512i magnitude = _mm512_and_si512(half, _mm512_set1_epi16(0x3F80));
+    const __mmask32 nan = _mm512_cmpeq_epi16_mask(magnitude, _mm512_set1_epi16(0x3F80));
+    const __m512i safe = _mm512_mask_mov_epi16(half, nan, _mm512_set1_epi16(0x7E00));
+    *lo = _mm512_cvtph_ps(_mm512_castsi512_si256(safe));
+    *hi = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(safe, 1));
+}
+INLINE void vf_load_e5m2_pair(const uint8_t *p, vf *lo, vf *hi) {
+    const __m512i x = _mm512_slli_epi16(_mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i *)p)), 8);
+    *lo = _mm512_cvtph_ps(_mm512_castsi512_si256(x));
+    *hi = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(x, 1));
+}
 INLINE vf vf_load_e5m2(const uint8_t *p) {
     const __m256i x = _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)p));
     return _mm512_cvtph_ps(_mm256_slli_epi16(x, 8));
