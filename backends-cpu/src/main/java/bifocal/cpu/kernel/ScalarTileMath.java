@@ -186,4 +186,38 @@ public final class ScalarTileMath implements TileMath {
       RawMemory.zero(row + 4L * headSizeV, outStride - 4L * headSizeV);
     }
   }
+
+  @Override
+  public boolean readsPairs(KernelType type, int rows) {
+    return false;
+  }
+
+  @Override
+  public void pairScores(
+      long q,
+      long qStride,
+      int rows,
+      long k0,
+      long k1,
+      long k2,
+      long k3,
+      int headSize,
+      long s,
+      long sStride) {
+    throw new UnsupportedOperationException("packed keys");
+  }
+
+  @Override
+  public void accumulatePairs(
+      long o,
+      long oStride,
+      int rows,
+      long p,
+      long pStride,
+      long v,
+      long vStride,
+      int pairs,
+      int columns) {
+    throw new UnsupportedOperationException("packed values");
+  }
 }

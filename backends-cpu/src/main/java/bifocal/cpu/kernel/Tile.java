@@ -50,6 +50,7 @@ final class Tile {
   private int first;
   private int end;
   private float softcap;
+  private boolean pairs;
 
   Tile(TileMath math, AttendParams params) {
     this.math = math;
@@ -90,6 +91,7 @@ final class Tile {
     rowBlocks = Math.ceilDiv(rows, rowBlock);
     tileKeys = TileScratch.tileKeys(headSize, headSizeV);
     softcap = parameters.softcap();
+    pairs = math.readsPairs(type, rows) && HeadPath.WIDE.takes(headSizeV);
     scratch.lay(memory, parameters, WorkItem.queryCount(workItem), math);
     loadQueries();
     RawMemory.zero(scratch.sums, rowBlocks * rowBlock * scratch.sumStride);
@@ -223,18 +225,38 @@ final class Tile {
           findSubBlocks(key, to, panel);
           found = true;
         }
-        math.scores(
-            scratch.queries + (long) b * rowBlock * scratch.queryStride,
-            scratch.queryStride,
-            rowsOf(b),
-            lane(0, lanes),
-            lane(1, lanes),
-            lane(2, lanes),
-            lane(3, lanes),
-            headSize,
-            scratch.scores + (long) b * rowBlock * scratch.scoreStride + 4L * (key - start),
-            scratch.scoreStride);
+        blockScores(b, lanes, start, key);
       }
+    }
+  }
+
+  private void blockScores(int b, int lanes, int start, int key) {
+    long queries = scratch.queries + (long) b * rowBlock * scratch.queryStride;
+    long scores = scratch.scores + (long) b * rowBlock * scratch.scoreStride + 4L * (key - start);
+    if (pairs) {
+      math.pairScores(
+          queries,
+          scratch.queryStride,
+          rowsOf(b),
+          lane(0, lanes),
+          lane(1, lanes),
+          lane(2, lanes),
+          lane(3, lanes),
+          headSize,
+          scores,
+          scratch.scoreStride);
+    } else {
+      math.scores(
+          queries,
+          scratch.queryStride,
+          rowsOf(b),
+          lane(0, lanes),
+          lane(1, lanes),
+          lane(2, lanes),
+          lane(3, lanes),
+          headSize,
+          scores,
+          scratch.scoreStride);
     }
   }
 
@@ -254,7 +276,7 @@ final class Tile {
       int place = at % blockSize;
       long part = CacheParams.keys(cache, params.block(request, at / blockSize), kvHead);
       long packed = part + (long) place * headSize * type.bytes();
-      if (type == KernelType.FLOAT32) {
+      if (type == KernelType.FLOAT32 || pairs) {
         subBlocks[s] = packed;
       } else {
         long unpacked = scratch.keys + 4L * s * SUB_BLOCK * headSize;
@@ -310,6 +332,10 @@ final class Tile {
 
   /** Adds the tile's weighted values. */
   private void sums(int start, int from, int to) {
+    if (pairs) {
+      pairSums(start, Math.max(from, blockFirst(0)), Math.min(to, blockLast(0) + 1));
+      return;
+    }
     if (type == KernelType.FLOAT32 && rows < COPY_ROWS && HeadPath.WIDE.takes(headSizeV)) {
       for (int key = from; key < to; ) {
         int run = Math.min(blockSize - key % blockSize, to - key);
@@ -327,6 +353,48 @@ final class Tile {
       long row = scratch.values + (key - from) * scratch.sumStride;
       addValues(start, key, Math.min(key + VALUE_STEP, to), row, scratch.sumStride);
     }
+  }
+
+  /**
+   * Adds weighted values straight from the cache, for the one block of rows there is. A token whose
+   * pair is not wholly visible goes by itself, because its neighbour may be anything.
+   */
+  private void pairSums(int start, int from, int to) {
+    for (int key = from; key < to; ) {
+      int end = Math.min(key + blockSize - key % blockSize, to);
+      if (key % 2 != 0 || key + 1 == end) {
+        singleSum(start, key);
+        key++;
+        continue;
+      }
+      int count = (end - key) / 2;
+      addPairs(start, key, count);
+      key += 2 * count;
+    }
+  }
+
+  private void addPairs(int start, int key, int count) {
+    long part = CacheParams.values(cache, params.block(request, key / blockSize), kvHead);
+    long row = part + (long) (key % blockSize) * headSizeV * type.bytes();
+    for (int column = 0; column < headSizeV; column += COLUMNS) {
+      math.accumulatePairs(
+          scratch.sums + 4L * column,
+          scratch.sumStride,
+          rows,
+          scratch.scores + 4L * (key - start),
+          scratch.scoreStride,
+          row + 4L * column,
+          4L * headSizeV,
+          count,
+          Math.min(COLUMNS, headSizeV - column));
+    }
+  }
+
+  private void singleSum(int start, int key) {
+    int even = key - key % 2;
+    unpackValues(even, 2, even);
+    addValues(
+        start, key, key + 1, scratch.values + (key - even) * scratch.sumStride, scratch.sumStride);
   }
 
   private void unpackValues(int key, int count, int from) {

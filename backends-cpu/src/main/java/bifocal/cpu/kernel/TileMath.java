@@ -92,4 +92,40 @@ public interface TileMath {
       int headSizeV,
       long out,
       long outStride);
+
+  /**
+   * Whether the two methods below take packed elements of a type for so many rows, without a detour
+   * over fp32.
+   */
+  boolean readsPairs(KernelType type, int rows);
+
+  /** As {@link #scores}, over packed keys: a word holds two dimensions of a key. */
+  void pairScores(
+      long q,
+      long qStride,
+      int rows,
+      long k0,
+      long k1,
+      long k2,
+      long k3,
+      int headSize,
+      long s,
+      long sStride);
+
+  /**
+   * As {@link #accumulate}, over packed values: a word holds one column of two tokens.
+   *
+   * @param vStride bytes from one pair of tokens to the next
+   * @param pairs pairs of tokens
+   */
+  void accumulatePairs(
+      long o,
+      long oStride,
+      int rows,
+      long p,
+      long pStride,
+      long v,
+      long vStride,
+      int pairs,
+      int columns);
 }

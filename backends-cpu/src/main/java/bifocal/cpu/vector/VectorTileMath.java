@@ -110,6 +110,48 @@ public final class VectorTileMath implements TileMath {
   }
 
   @Override
+  public boolean readsPairs(KernelType type, int rows) {
+    return type == KernelType.BFLOAT16 && rows <= PairProducts.MOST_ROWS;
+  }
+
+  @Override
+  public void pairScores(
+      long q,
+      long qStride,
+      int rows,
+      long k0,
+      long k1,
+      long k2,
+      long k3,
+      int headSize,
+      long s,
+      long sStride) {
+    PairProducts.scores(q, qStride, rows, k0, k1, k2, k3, headSize / 2, s, sStride);
+  }
+
+  @Override
+  public void accumulatePairs(
+      long o,
+      long oStride,
+      int rows,
+      long p,
+      long pStride,
+      long v,
+      long vStride,
+      int pairs,
+      int columns) {
+    int column = 0;
+    for (; column + 4 * Products.LANES <= columns; column += 4 * Products.LANES) {
+      PairProducts.accumulate(
+          o + 4L * column, oStride, rows, p, pStride, v + 4L * column, vStride, pairs);
+    }
+    for (; column < columns; column += Products.LANES) {
+      PairProducts.narrow(
+          o + 4L * column, oStride, rows, p, pStride, v + 4L * column, vStride, pairs);
+    }
+  }
+
+  @Override
   public void keys(KernelType type, long packed, long scales, int headSize, long out) {
     Unpacking.pairs(type, packed, headSize / 2, SUB_BLOCK, out, 4L * SUB_BLOCK);
     if (type.perTokenHead()) {
