@@ -29,6 +29,11 @@ public final class ReferenceAttention {
     this.slopes = slopes;
   }
 
+  /** The attention of a layer that has no weights of attention's own. */
+  public static ReferenceAttention of(AttentionLayerSpec.Dense layer) {
+    return of(layer, LayerParameters.NONE);
+  }
+
   /**
    * The attention of a layer.
    *

@@ -67,11 +67,27 @@ public final class BlockTable implements AutoCloseable {
     return at(row).map(Row::tokens).getOrElse(0);
   }
 
-  /** Blocks that a row would have to lease for so many more tokens. */
+  /**
+   * Blocks that a row would have to lease for so many more tokens, copies of those among the blocks
+   * written that it shares with others included.
+   */
   public int blocksToAppend(int row, int tokens) {
+    int copies = tokens == 0 ? 0 : at(row).map(this::copiesToAppend).getOrElse(0);
+    return (int) Math.min((long) blocksBehind(row, tokens) + copies, Integer.MAX_VALUE);
+  }
+
+  private int blocksBehind(int row, int tokens) {
     int leased = at(row).map(r -> r.lease().size()).getOrElse(0);
     long wanted = Math.ceilDiv((long) tokens(row) + tokens, (long) pool.spec().blockSize());
     return (int) Math.clamp(wanted - leased, 0L, (long) Integer.MAX_VALUE);
+  }
+
+  private int copiesToAppend(Row row) {
+    int copies = 0;
+    for (int i = touched(row, row.tokens()); i < row.lease().size(); i++) {
+      copies += row.lease().shared(i) ? 1 : 0;
+    }
+    return copies;
   }
 
   /**
@@ -174,7 +190,7 @@ public final class BlockTable implements AutoCloseable {
   }
 
   private BlockLease leaseFor(int row, int present, int tokens) {
-    int more = blocksToAppend(row, tokens);
+    int more = blocksBehind(row, tokens);
     return at(row)
         .map(
             r -> {

@@ -86,16 +86,25 @@ public final class DeviceExecutor<L extends LaunchContext> implements AutoClosea
    */
   @Override
   public void close() {
-    if (Thread.currentThread() == owner) {
-      throw BifocalException.of(
-          ErrorCode.IN_USE, "the device's thread was closed by a step that runs on it");
-    }
+    requireOutside();
     try {
       await(thread.submit(() -> release.accept(launch)));
     } catch (RejectedExecutionException e) {
       return;
     } finally {
       thread.close();
+    }
+  }
+
+  /**
+   * Requires a caller that is no step.
+   *
+   * @throws BifocalException {@code IN_USE}
+   */
+  void requireOutside() {
+    if (Thread.currentThread() == owner) {
+      throw BifocalException.of(
+          ErrorCode.IN_USE, "the device's thread was closed by a step that runs on it");
     }
   }
 

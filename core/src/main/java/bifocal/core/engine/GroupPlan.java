@@ -5,9 +5,12 @@ import bifocal.core.backend.BatchLimits;
 import bifocal.core.backend.StatedGraphSupport;
 import bifocal.core.cache.KvCachePool;
 import bifocal.core.cache.KvCacheSpec;
+import bifocal.core.error.BifocalException;
+import bifocal.core.error.ErrorCode;
 import bifocal.core.graph.GraphSupport;
 import bifocal.core.layer.LayerGroup;
 import bifocal.core.layer.LayerParameters;
+import bifocal.core.select.SelectionReport;
 import bifocal.core.workspace.WorkspacePlan;
 import io.vavr.collection.Seq;
 import java.util.function.Function;
@@ -20,6 +23,26 @@ import java.util.function.Function;
  * @param cache what their caches look like
  */
 public record GroupPlan(LayerGroup group, AttentionBackend<?> backend, KvCacheSpec cache) {
+
+  /**
+   * The group on the backend that was selected for it.
+   *
+   * @throws BifocalException {@code KV_INCOMPATIBLE} when the selection agreed on no cache
+   */
+  public static GroupPlan of(LayerGroup group, SelectionReport selected) {
+    return new GroupPlan(
+        group,
+        selected.chosen(),
+        selected
+            .contract()
+            .getOrElseThrow(
+                () ->
+                    BifocalException.of(
+                        ErrorCode.KV_INCOMPATIBLE,
+                        "cache of group " + group.name() + " on " + selected.backend(),
+                        "none",
+                        "a contract of its writer and readers")));
+  }
 
   /**
    * What a pool holds for the group.

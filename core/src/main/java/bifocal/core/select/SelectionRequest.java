@@ -1,6 +1,7 @@
 package bifocal.core.select;
 
 import bifocal.core.backend.AttentionRequest;
+import bifocal.core.backend.BackendName;
 import bifocal.core.backend.Deployment;
 import bifocal.core.backend.KernelSettings;
 import bifocal.core.device.DeviceProfile;
@@ -38,6 +39,11 @@ public record SelectionRequest(
   /** The same layer under another configuration. */
   public SelectionRequest with(AttentionConfig other) {
     return new SelectionRequest(attention, other, model, role, strictReference);
+  }
+
+  /** The same layer, to be served by this backend or by none. */
+  public SelectionRequest on(BackendName backend) {
+    return with(AttentionConfig.builder().backend(backend.value()).build());
   }
 
   /** The same layer of a known model. */

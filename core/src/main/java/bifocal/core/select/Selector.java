@@ -110,6 +110,20 @@ public final class Selector {
     return outcome;
   }
 
+  /**
+   * Chooses a backend, for those who cannot go on without.
+   *
+   * @throws BifocalException {@code NO_VALID_BACKEND} or {@code INVALID_SELECTION} with every
+   *     reason, or as {@link #select}
+   */
+  public SelectionReport require(SelectionRequest request) {
+    Validation<SelectionRefusal, SelectionReport> outcome = select(request);
+    if (outcome.isInvalid()) {
+      throw outcome.getError().exception();
+    }
+    return outcome.get();
+  }
+
   /** What was found out about the present backends; another snapshot starts another memory. */
   private Memory memory() {
     BackendRegistry.Snapshot now = registry.snapshot();

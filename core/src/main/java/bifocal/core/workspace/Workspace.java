@@ -4,13 +4,14 @@ import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
 import io.vavr.collection.HashMap;
 import io.vavr.collection.Map;
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.BitSet;
 
 /**
  * One piece of memory for everything backends need while they run. Its address and size never
- * change. The memory's owner releases it after {@link #close}; this class only stops handing it
- * out.
+ * change. Memory that it allocated goes with {@link #close}; memory of a host stays the host's, who
+ * releases it afterwards.
  *
  * <p>Not thread-safe: it belongs to the thread that runs steps.
  */
@@ -22,7 +23,9 @@ public final class Workspace implements AutoCloseable {
   private final BitSet openSteps = new BitSet();
   private final BitSet dirty = new BitSet();
   private final int stepsInFlight;
+  private final Runnable release;
   private boolean closed;
+  private boolean released;
   private boolean bound;
   private long boundStream;
 
@@ -38,7 +41,13 @@ public final class Workspace implements AutoCloseable {
 
   private record Slice(int index, long offset, WorkspaceRegion region) {}
 
-  private Workspace(MemorySegment memory, WorkspacePlan plan, int stepsInFlight, Zeroing zeroing) {
+  private Workspace(
+      MemorySegment memory,
+      WorkspacePlan plan,
+      int stepsInFlight,
+      Zeroing zeroing,
+      Runnable release) {
+    this.release = release;
     this.memory = memory;
     this.plan = plan;
     this.stepsInFlight = stepsInFlight;
@@ -60,10 +69,7 @@ public final class Workspace implements AutoCloseable {
    */
   public static Workspace wrap(
       MemorySegment memory, WorkspacePlan plan, int stepsInFlight, Zeroing zeroing) {
-    if (stepsInFlight < 1) {
-      throw BifocalException.of(
-          ErrorCode.INVALID_PARAMETER, "steps in flight", stepsInFlight, "at least 1");
-    }
+    requireSteps(stepsInFlight);
     long needed = plan.totalBytes(stepsInFlight);
     if (memory.byteSize() < needed) {
       throw BifocalException.of(
@@ -73,7 +79,42 @@ public final class Workspace implements AutoCloseable {
               needed + " bytes")
           .withRemedy("raise the workspace's size, or lower max-num-batched-tokens");
     }
-    return new Workspace(memory, plan, stepsInFlight, zeroing);
+    return new Workspace(memory, plan, stepsInFlight, zeroing, () -> {});
+  }
+
+  /**
+   * Allocates host memory that holds a plan.
+   *
+   * @param stepsInFlight steps that may be open at once
+   * @throws BifocalException {@code INVALID_PARAMETER}, or {@code MEMORY_TOO_SMALL} when the host
+   *     has not enough
+   */
+  @SuppressWarnings("MustBeClosedChecker") // the workspace closes its arena
+  public static Workspace allocate(WorkspacePlan plan, int stepsInFlight) {
+    requireSteps(stepsInFlight);
+    long bytes = plan.totalBytes(stepsInFlight);
+    Arena arena = Arena.ofShared();
+    try {
+      return new Workspace(
+          arena.allocate(bytes, WorkspacePlan.ALIGNMENT),
+          plan,
+          stepsInFlight,
+          Zeroing.HOST,
+          arena::close);
+    } catch (OutOfMemoryError | IllegalArgumentException e) {
+      arena.close();
+      throw BifocalException.of(
+              ErrorCode.MEMORY_TOO_SMALL, "memory of a workspace", "refused", bytes + " bytes")
+          .withRemedy("lower max-num-batched-tokens")
+          .causedBy(e);
+    }
+  }
+
+  private static void requireSteps(int stepsInFlight) {
+    if (stepsInFlight < 1) {
+      throw BifocalException.of(
+          ErrorCode.INVALID_PARAMETER, "steps in flight", stepsInFlight, "at least 1");
+    }
   }
 
   /** The plan the memory was sized for. */
@@ -130,10 +171,27 @@ public final class Workspace implements AutoCloseable {
     return step;
   }
 
-  /** Stops handing out memory; closing twice is harmless. */
+  /**
+   * Stops handing out memory, and releases it if the workspace allocated it; closing twice is
+   * harmless.
+   *
+   * @throws BifocalException {@code IN_USE} while a native call uses the memory; a later close
+   *     releases it
+   */
   @Override
   public void close() {
     closed = true;
+    if (released) {
+      return;
+    }
+    try {
+      release.run();
+      released = true;
+    } catch (IllegalStateException e) {
+      throw BifocalException.of(ErrorCode.IN_USE, "a native call still uses the workspace's memory")
+          .withRemedy("let the running step end, then close the workspace again")
+          .causedBy(e);
+    }
   }
 
   private MemorySegment enter(String name) {

@@ -67,8 +67,12 @@ class BlockTableTest {
   void aSharedBeginningIsCopiedOnlyInTheBlockThatIsWritten() {
     table.append(0, 6, slots, 0);
     blocks.view("layer").tokens(KvLayouts.NHD).write(8, 0, new float[] {5, 6}, new float[] {7, 8});
+    assertThat(table.blocksToAppend(0, 1)).isZero();
     table.share(0, 2);
     assertThat(row(2)).containsExactly(1, 2, 0, 0);
+    assertThat(table.blocksToAppend(2, 0)).isZero();
+    assertThat(table.blocksToAppend(2, 1)).isEqualTo(1);
+    assertThat(table.blocksToAppend(2, 3)).isEqualTo(2);
     table.append(2, 1, slots, 0);
     assertThat(row(2)).containsExactly(1, 3, 0, 0);
     assertThat(row(0)).containsExactly(1, 2, 0, 0);

@@ -55,6 +55,35 @@ class WorkspaceTest {
   }
 
   @Test
+  void memoryThatItAllocatedGoesWithIt() {
+    Workspace workspace = Workspace.allocate(BOTH, 2);
+    MemorySegment memory = workspace.memory();
+    assertThat(memory.byteSize()).isEqualTo(BOTH.totalBytes(2));
+    try (Workspace.Step step = workspace.openStep()) {
+      assertThat(step.region("b.counters").toArray(ValueLayout.JAVA_BYTE)).containsOnly(0);
+    }
+    workspace.close();
+    workspace.close();
+    assertThat(memory.scope().isAlive()).isFalse();
+    assertRefused(ErrorCode.CLOSED, workspace::openStep);
+  }
+
+  @Test
+  void memoryOfAHostStaysTheHosts() {
+    MemorySegment memory = arena.allocate(BOTH.totalBytes(1), WorkspacePlan.ALIGNMENT);
+    Workspace.wrap(memory, BOTH, 1).close();
+    assertThat(memory.scope().isAlive()).isTrue();
+  }
+
+  @Test
+  void moreMemoryThanThereIsIsRefused() {
+    WorkspacePlan huge =
+        WorkspacePlan.of(0, new WorkspaceRegion("scratch", 1L << 60, State.SCRATCH));
+    assertRefused(ErrorCode.MEMORY_TOO_SMALL, () -> Workspace.allocate(huge, 1));
+    assertRefused(ErrorCode.INVALID_PARAMETER, () -> Workspace.allocate(BOTH, 0));
+  }
+
+  @Test
   void rubbishOfOneChildNeverReachesTheOthersCounters() {
     Workspace workspace = workspace(BOTH, 1);
     Random random = new Random(SEED);
