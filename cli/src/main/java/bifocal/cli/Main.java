@@ -1,6 +1,7 @@
 package bifocal.cli;
 
 import bifocal.cli.attend.AttendCommand;
+import bifocal.cli.bench.BenchCommand;
 import bifocal.cli.command.CommandRunner;
 import bifocal.cli.command.Console;
 import bifocal.cli.replay.ReplayCommand;
@@ -42,6 +43,7 @@ public final class Main {
         .addSubcommand(ComposeCommand.over(console))
         .addSubcommand(new RouteCommand(console))
         .addSubcommand(new AttendCommand(console))
-        .addSubcommand(new ReplayCommand(console));
+        .addSubcommand(new ReplayCommand(console))
+        .addSubcommand(BenchCommand.over(console));
   }
 }

@@ -1,0 +1,5 @@
+/** {@code bifocal bench}: figures, side by side with peers and peaks. */
+@NullMarked
+package bifocal.cli.bench;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,81 @@
+package bifocal.cli.bench;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import bifocal.cli.command.CommandRun;
+import bifocal.cli.command.CommandRunner;
+import bifocal.core.bench.BenchmarkReport;
+import bifocal.core.bench.BenchmarkRequest;
+import bifocal.core.bench.BenchmarkSuite;
+import io.vavr.collection.LinkedHashMap;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import picocli.CommandLine;
+
+final class BenchCommandTest {
+  private final Recorder cpu = new Recorder("cpu");
+  private final Recorder gpu = new Recorder("gpu");
+
+  private CommandRun run(String... arguments) {
+    return CommandRun.of(
+        "",
+        console ->
+            new CommandRunner(
+                    new CommandLine(new BenchCommand(console, List.of(gpu, cpu))), console)
+                .run(arguments));
+  }
+
+  @Test
+  void theCpuIsMeasuredUnlessAnotherSuiteIsNamed() {
+    assertThat(run("--quick").out()).isEqualTo("cpu, quick\n");
+    assertThat(run("--suite=gpu").out()).isEqualTo("gpu, all\n");
+  }
+
+  @Test
+  void aSuiteThatIsNotInTheBuildIsRefused() {
+    CommandRun run = run("--suite", "host");
+
+    assertThat(run.status()).isEqualTo(2);
+    assertThat(run.err()).contains("no suite host in this build");
+  }
+
+  @Test
+  void progressGoesToTheErrorStreamAndJsonAlsoToAFile(@TempDir Path folder) throws IOException {
+    Path file = folder.resolve("bench.json");
+
+    CommandRun run = run("--quick", "--only", "decode", "--format", "json", "--json", "" + file);
+
+    assertThat(run.out()).isEqualTo("{\"suite\":\"cpu\"}\n");
+    assertThat(run.err()).isEqualTo("measuring\n");
+    assertThat(Files.readString(file)).isEqualToIgnoringNewLines(run.out());
+    assertThat(cpu.asked).singleElement().returns(false, request -> request.wants("prefill"));
+    assertThat(cpu.asked).singleElement().returns(true, request -> request.wants("a decode"));
+  }
+
+  private static final class Recorder implements BenchmarkSuite {
+    private final String name;
+    private final List<BenchmarkRequest> asked = new ArrayList<>();
+
+    Recorder(String name) {
+      this.name = name;
+    }
+
+    @Override
+    public String name() {
+      return name;
+    }
+
+    @Override
+    public BenchmarkReport run(BenchmarkRequest request) {
+      asked.add(request);
+      request.progress().accept("measuring");
+      return new BenchmarkReport(
+          name + (request.quick() ? ", quick" : ", all") + "\n", LinkedHashMap.of("suite", name));
+    }
+  }
+}

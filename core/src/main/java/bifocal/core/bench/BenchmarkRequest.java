@@ -1,0 +1,22 @@
+package bifocal.core.bench;
+
+import io.vavr.control.Option;
+import java.nio.file.Path;
+import java.util.function.Consumer;
+
+/**
+ * What to measure.
+ *
+ * @param quick only what a few seconds allow
+ * @param only a part of the names of the works to measure, absent for all
+ * @param peers folder of the peers' libraries, absent when there is none
+ * @param progress is told in a line what is under way
+ */
+public record BenchmarkRequest(
+    boolean quick, Option<String> only, Option<Path> peers, Consumer<String> progress) {
+
+  /** Whether a work of this name is wanted. */
+  public boolean wants(String work) {
+    return only.forAll(work::contains);
+  }
+}
