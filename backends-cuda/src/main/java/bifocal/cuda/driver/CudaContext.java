@@ -11,6 +11,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.IntSupplier;
 
 /**
  * A context of a device: the primary one, retained here and released by {@link #close}, or the host
@@ -172,16 +173,21 @@ public final class CudaContext implements AutoCloseable {
    *     memory of this device
    */
   public DeviceRange range(long address, long bytes) {
-    makeCurrent();
-    requireDevicePointer(address, address, bytes);
-    if (bytes > 1) {
-      requireDevicePointer(address + bytes - 1, address, bytes);
+    if (bytes < 1 || address < 1 || address > Long.MAX_VALUE - bytes) {
+      throw BifocalException.of(
+          ErrorCode.INVALID_PARAMETER,
+          "device memory",
+          bytes + " bytes at 0x" + Long.toHexString(address),
+          "at least one byte at a device address");
     }
+    makeCurrent();
+    requireDevicePointer(address);
+    requireDevicePointer(address + bytes - 1);
     return ranges.map(this, address, bytes);
   }
 
-  /** As {@link #range}, for memory that this library allocated. */
-  public DeviceRange ownRange(long address, long bytes) {
+  /** As {@link #range}, for memory that was allocated here. */
+  DeviceRange ownRange(long address, long bytes) {
     return ranges.map(this, address, bytes);
   }
 
@@ -191,23 +197,24 @@ public final class CudaContext implements AutoCloseable {
     }
   }
 
-  private void requireDevicePointer(long probe, long address, long bytes) {
+  private void requireDevicePointer(long address) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment out = arena.allocate(ValueLayout.JAVA_INT);
-      int code = driver.pointerGetAttribute(out, DeviceRange.ORDINAL_ATTRIBUTE, probe);
-      if (code == CudaError.INVALID_VALUE || bytes < 1 || address <= 0) {
+      int code = driver.pointerGetAttribute(out, DeviceRange.ORDINAL_ATTRIBUTE, address);
+      if (code == CudaError.INVALID_VALUE) {
         throw BifocalException.of(
             ErrorCode.INVALID_PARAMETER,
-            "device memory",
-            bytes + " bytes at 0x" + Long.toHexString(address),
+            "address of device memory",
+            "0x" + Long.toHexString(address),
             "memory that the driver knows");
       }
       check("cuPointerGetAttribute", code);
-      if (out.get(ValueLayout.JAVA_INT, 0) != device.handle()) {
+      int ordinal = out.get(ValueLayout.JAVA_INT, 0);
+      if (ordinal != device.ordinal()) {
         throw BifocalException.of(
             ErrorCode.DEVICE_MISMATCH,
             "device memory at 0x" + Long.toHexString(address),
-            "cuda:" + out.get(ValueLayout.JAVA_INT, 0),
+            "cuda:" + ordinal,
             place());
       }
     }
@@ -249,13 +256,23 @@ public final class CudaContext implements AutoCloseable {
     }
   }
 
-  /** Whether releasing something needs the driver: not when the device is lost. */
-  boolean releasable() {
+  /**
+   * Gives something back. On a lost device there is nothing to give, and nothing is called. A
+   * failure to make the context current does not keep the memory.
+   */
+  void release(String function, IntSupplier call) {
     if (lost.isDefined() || closed) {
-      return false;
+      return;
     }
-    makeCurrent();
-    return true;
+    int entered = driver.contextSetCurrent(handle);
+    Option<BifocalException> refused =
+        entered == SUCCESS ? Option.none() : Option.some(failure("cuCtxSetCurrent", entered));
+    if (lost.isEmpty()) {
+      check(function, call.getAsInt());
+    }
+    if (refused.isDefined()) {
+      throw refused.get();
+    }
   }
 
   /** Turns a result into an exception, unless it is success. */

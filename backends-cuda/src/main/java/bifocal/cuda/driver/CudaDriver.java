@@ -93,7 +93,6 @@ public final class CudaDriver {
   private final MethodHandle launchKernel;
   private final MethodHandle streamBeginCapture;
   private final MethodHandle streamEndCapture;
-  private final MethodHandle graphGetNodes;
   private final MethodHandle graphInstantiate;
   private final MethodHandle graphUpload;
   private final MethodHandle graphLaunch;
@@ -172,7 +171,6 @@ public final class CudaDriver {
     launchKernel = link.function("cuLaunchKernelEx", ADDRESS, JAVA_LONG, ADDRESS, JAVA_LONG);
     streamBeginCapture = link.function("cuStreamBeginCapture_v2", JAVA_LONG, JAVA_INT);
     streamEndCapture = link.function("cuStreamEndCapture", JAVA_LONG, ADDRESS);
-    graphGetNodes = link.function("cuGraphGetNodes", JAVA_LONG, JAVA_LONG, ADDRESS);
     graphInstantiate = link.function("cuGraphInstantiateWithFlags", ADDRESS, JAVA_LONG, JAVA_LONG);
     graphUpload = link.function("cuGraphUpload", JAVA_LONG, JAVA_LONG);
     graphLaunch = link.function("cuGraphLaunch", JAVA_LONG, JAVA_LONG);
@@ -804,15 +802,6 @@ public final class CudaDriver {
       return (int) streamEndCapture.invokeExact(stream, graph);
     } catch (Throwable thrown) {
       throw unexpected("cuStreamEndCapture", thrown);
-    }
-  }
-
-  /** {@code CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count)}. */
-  int graphGetNodes(long graph, long nodes, MemorySegment count) {
-    try {
-      return (int) graphGetNodes.invokeExact(graph, nodes, count);
-    } catch (Throwable thrown) {
-      throw unexpected("cuGraphGetNodes", thrown);
     }
   }
 

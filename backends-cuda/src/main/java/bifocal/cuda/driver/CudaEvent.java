@@ -88,9 +88,7 @@ public final class CudaEvent implements AutoCloseable {
     }
     closed = true;
     context.released(this);
-    if (context.releasable()) {
-      context.check("cuEventDestroy", context.driver().eventDestroy(handle));
-    }
+    context.release("cuEventDestroy", () -> context.driver().eventDestroy(handle));
   }
 
   private void requireOpen(String function) {

@@ -86,8 +86,8 @@ public final class CudaGraphCapture implements GraphCapture {
 
     @Override
     public void close() {
-      if (handle != 0 && context.releasable()) {
-        context.check("cuGraphDestroy", context.driver().graphDestroy(handle));
+      if (handle != 0) {
+        context.release("cuGraphDestroy", () -> context.driver().graphDestroy(handle));
       }
     }
   }
@@ -135,9 +135,7 @@ public final class CudaGraphCapture implements GraphCapture {
       }
       closed = true;
       context.released(this);
-      if (context.releasable()) {
-        context.check("cuGraphExecDestroy", context.driver().graphExecDestroy(handle));
-      }
+      context.release("cuGraphExecDestroy", () -> context.driver().graphExecDestroy(handle));
     }
   }
 }

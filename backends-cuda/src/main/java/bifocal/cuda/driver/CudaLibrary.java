@@ -73,9 +73,7 @@ public final class CudaLibrary implements AutoCloseable {
     }
     closed = true;
     context.released(this);
-    if (context.releasable()) {
-      context.check("cuLibraryUnload of " + name, context.driver().libraryUnload(handle));
-    }
+    context.release("cuLibraryUnload of " + name, () -> context.driver().libraryUnload(handle));
   }
 
   boolean closed() {

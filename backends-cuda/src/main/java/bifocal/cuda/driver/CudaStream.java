@@ -226,8 +226,8 @@ public final class CudaStream implements AutoCloseable {
     }
     closed = true;
     context.released(this);
-    if (owned && context.releasable()) {
-      context.check("cuStreamDestroy", context.driver().streamDestroy(handle));
+    if (owned) {
+      context.release("cuStreamDestroy", () -> context.driver().streamDestroy(handle));
     }
   }
 

@@ -30,8 +30,13 @@ public final class DeviceAllocation implements AutoCloseable {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment out = arena.allocate(ValueLayout.JAVA_LONG);
       context.check("cuMemAlloc for " + name, context.driver().memoryAllocate(out, bytes));
-      return new DeviceAllocation(
-          context, name, context.ownRange(out.get(ValueLayout.JAVA_LONG, 0), bytes));
+      long address = out.get(ValueLayout.JAVA_LONG, 0);
+      try {
+        return new DeviceAllocation(context, name, context.ownRange(address, bytes));
+      } catch (RuntimeException | Error failure) {
+        context.driver().memoryFree(address);
+        throw failure;
+      }
     }
   }
 
@@ -50,8 +55,6 @@ public final class DeviceAllocation implements AutoCloseable {
     long address = range.address();
     range.close();
     context.released(this);
-    if (context.releasable()) {
-      context.check("cuMemFree of " + name, context.driver().memoryFree(address));
-    }
+    context.release("cuMemFree of " + name, () -> context.driver().memoryFree(address));
   }
 }

@@ -50,8 +50,6 @@ public final class PinnedAllocation {
     }
     freed = true;
     context.released(this);
-    if (context.releasable()) {
-      context.check("cuMemFreeHost of " + name, context.driver().hostFree(segment.address()));
-    }
+    context.release("cuMemFreeHost of " + name, () -> context.driver().hostFree(segment.address()));
   }
 }

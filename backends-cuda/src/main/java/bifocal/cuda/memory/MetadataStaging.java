@@ -16,6 +16,7 @@ import java.util.List;
  * <p>Not thread-safe: it belongs to the thread that runs steps.
  */
 public final class MetadataStaging implements AutoCloseable {
+  private final CudaContext context;
   private final List<Slot> slots = new ArrayList<>();
   private int next;
   private boolean closed;
@@ -36,12 +37,13 @@ public final class MetadataStaging implements AutoCloseable {
           count + " slots of " + bytes + " bytes",
           "at least 1 of at least 1");
     }
+    this.context = context;
     try {
       for (int i = 0; i < count; i++) {
         slots.add(Slot.allocate(context, i, bytes));
       }
     } catch (RuntimeException failure) {
-      closeAll(failure);
+      closeSlots().forEach(failure::addSuppressed);
       throw failure;
     }
   }
@@ -69,24 +71,31 @@ public final class MetadataStaging implements AutoCloseable {
       return;
     }
     closed = true;
-    BifocalException failure =
-        BifocalException.of(ErrorCode.INTERNAL, "closing the staging of metadata failed");
-    closeAll(failure);
-    if (failure.getSuppressed().length > 0) {
-      throw failure;
+    List<RuntimeException> failures = closeSlots();
+    if (!failures.isEmpty()) {
+      RuntimeException first = failures.removeFirst();
+      failures.forEach(first::addSuppressed);
+      throw first;
     }
   }
 
-  private void closeAll(RuntimeException failure) {
+  private List<RuntimeException> closeSlots() {
+    List<RuntimeException> failures = new ArrayList<>();
     for (Slot slot : slots) {
-      for (Runnable step :
-          List.<Runnable>of(slot::awaitRead, slot.read::close, slot.pinned::close)) {
-        try {
-          step.run();
-        } catch (RuntimeException second) {
-          failure.addSuppressed(second);
-        }
+      if (context.lost().isEmpty()) {
+        attempt(slot::awaitRead, failures);
       }
+      attempt(slot.read::close, failures);
+      attempt(slot.pinned::close, failures);
+    }
+    return failures;
+  }
+
+  private static void attempt(Runnable step, List<RuntimeException> failures) {
+    try {
+      step.run();
+    } catch (RuntimeException failure) {
+      failures.add(failure);
     }
   }
 
