@@ -51,7 +51,7 @@ public final class BlockLease implements AutoCloseable {
 
   /**
    * Makes the {@code i}-th block this lease's alone: a block that others hold too is replaced by a
-   * copy of it, in every layer.
+   * copy of it, in every layer, and one that nobody else holds is no longer found by its content.
    *
    * @return the number of the block, to go into the block table
    * @throws BifocalException {@code POOL_EXHAUSTED}, with nothing changed
@@ -62,6 +62,19 @@ public final class BlockLease implements AutoCloseable {
     int[] one = pool.extend(new int[] {blocks[i]}, 0, 0);
     blocks[i] = one[0];
     return one[0];
+  }
+
+  /**
+   * Lets the {@code i}-th block be found by its content, by {@link KvBlocks#leaseKnown}, also after
+   * it was given back. To be called once the block is full in every layer. Of blocks with one
+   * content the first published is found.
+   *
+   * @throws BifocalException {@code CLOSED} or {@code BLOCK_NOT_LEASED}
+   */
+  public synchronized void publish(int i, BlockKey key) {
+    requireOpen();
+    requireIndex(i);
+    pool.publish(blocks[i], key);
   }
 
   /**

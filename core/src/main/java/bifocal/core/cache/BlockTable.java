@@ -26,7 +26,7 @@ public final class BlockTable implements AutoCloseable {
   private final @Nullable Row[] rows;
   private boolean closed;
 
-  private record Row(BlockLease lease, int tokens) {}
+  private record Row(BlockLease lease, int tokens, int published) {}
 
   private BlockTable(KvBlocks pool, Arena arena, int rows, int columns) {
     this.pool = pool;
@@ -129,7 +129,61 @@ public final class BlockTable implements AutoCloseable {
       long slot = (long) lease.block(position / blockSize) * blockSize + position % blockSize;
       slots.set(ValueLayout.JAVA_LONG_UNALIGNED, (first + i) * Long.BYTES, slot);
     }
-    rows[row] = new Row(lease, present + tokens);
+    rows[row] = new Row(lease, present + tokens, at(row).map(Row::published).getOrElse(0));
+  }
+
+  /**
+   * Lets an empty row begin with those of a sequence's tokens that are cached: whole blocks, and
+   * never all of the tokens, since the last one has to be computed for what follows it.
+   *
+   * @param mostTokens tokens at most; with several groups the least that any of them knows
+   * @return tokens that the row has now, from which the sequence goes on
+   * @throws BifocalException {@code INVALID_PARAMETER} when the row is not empty or the keys are
+   *     another group's, {@code BLOCK_TABLE_TOO_SHORT} or {@code NEGATIVE}
+   */
+  public int begin(int row, SequenceKeys sequence, int mostTokens) {
+    requireEmpty(row);
+    if (mostTokens < 0) {
+      throw BifocalException.of(ErrorCode.NEGATIVE, "tokens to begin with", mostTokens, "from 0");
+    }
+    int blockSize = pool.spec().blockSize();
+    int most = Math.min(mostTokens, Math.max(0, sequence.tokens() - 1)) / blockSize;
+    BlockLease lease = pool.leaseKnown(sequence, most);
+    if (lease.size() == 0) {
+      lease.close();
+      return 0;
+    }
+    if (lease.size() > columns) {
+      int needed = lease.size();
+      lease.close();
+      throw BifocalException.of(
+          ErrorCode.BLOCK_TABLE_TOO_SHORT, "blocks of row " + row, needed, "at most " + columns);
+    }
+    for (int i = 0; i < lease.size(); i++) {
+      entries.setAtIndex(ValueLayout.JAVA_INT, (long) row * columns + i, lease.block(i));
+    }
+    rows[row] = new Row(lease, lease.size() * blockSize, lease.size());
+    return tokens(row);
+  }
+
+  /**
+   * Lets the full blocks of a row be found by other rows, also after it was released. To be called
+   * when all layers have run: what is published is in the cache.
+   *
+   * @param sequence keys of the row's tokens
+   * @throws BifocalException {@code INVALID_PARAMETER} for keys of another group
+   */
+  public void publish(int row, SequenceKeys sequence) {
+    sequence.requireOf(pool);
+    at(row)
+        .forEach(
+            r -> {
+              int full = Math.min(r.tokens() / pool.spec().blockSize(), sequence.blocks());
+              for (int i = r.published(); i < full; i++) {
+                r.lease().publish(i, sequence.key(i));
+              }
+              rows[row] = new Row(r.lease(), r.tokens(), Math.max(full, r.published()));
+            });
   }
 
   /**
@@ -139,14 +193,11 @@ public final class BlockTable implements AutoCloseable {
    */
   public void share(int from, int to) {
     requireRow(from);
-    if (at(to).isDefined()) {
-      throw BifocalException.of(
-          ErrorCode.INVALID_PARAMETER, "tokens of row " + to, tokens(to), "an empty row");
-    }
+    requireEmpty(to);
     at(from)
         .forEach(
             row -> {
-              rows[to] = new Row(row.lease().retain(), row.tokens());
+              rows[to] = new Row(row.lease().retain(), row.tokens(), row.published());
               entries
                   .asSlice((long) to * columns * Integer.BYTES, rowBytes())
                   .copyFrom(entries.asSlice((long) from * columns * Integer.BYTES, rowBytes()));
@@ -212,6 +263,13 @@ public final class BlockTable implements AutoCloseable {
   private Option<Row> at(int row) {
     requireRow(row);
     return Option.of(rows[row]);
+  }
+
+  private void requireEmpty(int row) {
+    if (at(row).isDefined()) {
+      throw BifocalException.of(
+          ErrorCode.INVALID_PARAMETER, "tokens of row " + row, tokens(row), "an empty row");
+    }
   }
 
   private void requireRow(int row) {

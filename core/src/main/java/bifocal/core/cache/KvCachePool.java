@@ -22,6 +22,7 @@ public final class KvCachePool implements AutoCloseable {
   /** Alignment of each layer's first record, in bytes. */
   public static final long ALIGNMENT = 256;
 
+  private final MemorySegment memory;
   private final Runnable release;
   private final Map<String, KvBlocks> groups;
   private final AtomicBoolean closed = new AtomicBoolean();
@@ -71,6 +72,7 @@ public final class KvCachePool implements AutoCloseable {
     long offset = 0;
     for (Group group : groups) {
       Map<String, KvCacheView> views = LinkedHashMap.empty();
+      Map<String, Long> offsets = LinkedHashMap.empty();
       for (String layer : group.layers()) {
         MemorySegment records = memory.asSlice(offset, group.layerBytes());
         views =
@@ -78,10 +80,12 @@ public final class KvCachePool implements AutoCloseable {
                 layer,
                 KvCacheView.wrap(
                     records, group.spec(), device, group.numBlocks(), group.spec().blockBytes()));
+        offsets = offsets.put(layer, offset);
         offset += group.layerBytes();
       }
-      placed = placed.put(group.name(), new KvBlocks(group, views, access, clean, closed));
+      placed = placed.put(group.name(), new KvBlocks(group, views, offsets, access, clean, closed));
     }
+    this.memory = memory;
     this.groups = placed;
   }
 
@@ -156,6 +160,18 @@ public final class KvCachePool implements AutoCloseable {
           bytes + " bytes");
     }
     return new KvCachePool(memory, device, access, false, groups, () -> {});
+  }
+
+  /**
+   * The memory of all groups, in which {@link KvBlocks#records} says where a block lies.
+   *
+   * @throws BifocalException {@code CLOSED}
+   */
+  public MemorySegment memory() {
+    if (closed.get()) {
+      throw BifocalException.of(ErrorCode.CLOSED, "the KV cache pool was closed");
+    }
+    return memory;
   }
 
   /**
