@@ -40,6 +40,7 @@ public final class CompositeBackend<MA extends AttentionMetadata, MB extends Att
   private final Part<MB> b;
   private final RoutingPolicy policy;
   private final CompositeLimits limits;
+  private final KnownMeetings meetings = new KnownMeetings();
 
   CompositeBackend(
       BackendName name,
@@ -89,26 +90,28 @@ public final class CompositeBackend<MA extends AttentionMetadata, MB extends Att
 
   @Override
   public Capabilities capabilities() {
-    return together(
-        a.backend().capabilities(),
-        b.backend().capabilities(),
-        (left, right) -> limits.limit(SharedFeatures.of(left, right, policy)));
+    return together(a.backend().capabilities(), b.backend().capabilities(), Option.none());
   }
 
   @Override
   public Capabilities capabilities(AttentionRequest request) {
-    DType model = request.layer().dtype();
     return together(
         a.backend().capabilities(a.view(request)),
         b.backend().capabilities(b.view(request)),
-        (left, right) -> limits.limit(SharedFeatures.of(left, right, policy, model)));
+        Option.some(request.layer().dtype()));
   }
 
-  private Capabilities together(
-      Capabilities ofA, Capabilities ofB, BinaryOperator<FeatureSet> meet) {
-    return limits.referenceOnly()
-        ? CompositeCapabilities.byReference(ofA, ofB, meet)
-        : CompositeCapabilities.of(ofA, ofB, meet);
+  private Capabilities together(Capabilities ofA, Capabilities ofB, Option<DType> model) {
+    BinaryOperator<FeatureSet> meet =
+        (left, right) -> limits.limit(SharedFeatures.of(left, right, policy, model));
+    return meetings.of(
+        ofA,
+        ofB,
+        model,
+        () ->
+            limits.referenceOnly()
+                ? CompositeCapabilities.byReference(ofA, ofB, meet)
+                : CompositeCapabilities.of(ofA, ofB, meet));
   }
 
   @Override
@@ -122,7 +125,9 @@ public final class CompositeBackend<MA extends AttentionMetadata, MB extends Att
 
   @Override
   public Set<ReasonCode> combinationReads() {
-    return a.backend().combinationReads().union(b.backend().combinationReads());
+    Set<ReasonCode> ofA = a.backend().combinationReads();
+    Set<ReasonCode> ofB = b.backend().combinationReads();
+    return ofA.equals(ofB) ? ofA : ofA.union(ofB);
   }
 
   @Override

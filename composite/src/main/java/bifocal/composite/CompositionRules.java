@@ -33,7 +33,7 @@ final class CompositionRules {
     this.policy = policy;
     this.featuresA = a.capabilities().all();
     this.featuresB = b.capabilities().all();
-    this.shared = limits.limit(SharedFeatures.of(featuresA, featuresB, policy));
+    this.shared = limits.limit(SharedFeatures.of(featuresA, featuresB, policy, Option.none()));
   }
 
   /** Every reason, none for a pair that can be composed. */

@@ -93,8 +93,7 @@ record Part<M extends AttentionMetadata>(
 
   /** The child's reason, under the child's name. */
   InvalidReason named(InvalidReason reason) {
-    return new InvalidReason(
-        reason.code(), backend.name() + ": " + reason.text(), reason.seen(), reason.wanted());
+    return reason.saidBy(backend.name());
   }
 
   private static AttentionLayerSpec withoutImages(AttentionLayerSpec layer) {

@@ -13,6 +13,7 @@ import bifocal.core.tensor.DType;
 import io.vavr.collection.LinkedHashSet;
 import io.vavr.collection.Seq;
 import io.vavr.collection.Set;
+import io.vavr.control.Option;
 
 /** What two children can do together, property by property, in child A's order of preference. */
 final class SharedFeatures {
@@ -26,14 +27,15 @@ final class SharedFeatures {
     this.policy = policy;
   }
 
-  /** What both can do for some model of one of their shared data types. */
-  static FeatureSet of(FeatureSet a, FeatureSet b, RoutingPolicy policy) {
-    return new SharedFeatures(a, b, policy).meet(a.dtypes().intersect(b.dtypes()));
-  }
-
-  /** What both can do for a model of one data type, which gives {@code auto} one meaning. */
-  static FeatureSet of(FeatureSet a, FeatureSet b, RoutingPolicy policy, DType model) {
-    return new SharedFeatures(a, b, policy).meet(LinkedHashSet.of(model));
+  /**
+   * What both can do.
+   *
+   * @param model the data type of a model, which gives {@code auto} one meaning; absent for some
+   *     model of one of the types that both run
+   */
+  static FeatureSet of(FeatureSet a, FeatureSet b, RoutingPolicy policy, Option<DType> model) {
+    return new SharedFeatures(a, b, policy)
+        .meet(model.fold(() -> a.dtypes().intersect(b.dtypes()), LinkedHashSet::of));
   }
 
   private FeatureSet meet(Set<DType> models) {

@@ -89,7 +89,7 @@ class CompositionRulesTest {
   void withoutASharedAttentionType() {
     refused(
         ReasonCode.ATTENTION_TYPE,
-        "ONE: DECODER | TWO: ENCODER_DECODER",
+        "ONE: decoder | TWO: encoder_decoder",
         PLAIN.withTypes(AttentionType.DECODER),
         PLAIN.withTypes(AttentionType.ENCODER_DECODER));
   }

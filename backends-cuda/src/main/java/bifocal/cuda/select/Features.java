@@ -64,7 +64,6 @@ final class Features {
   /** A reason, when a condition holds. */
   static Option<InvalidReason> when(
       boolean objectionable, ReasonCode code, String text, Object seen, String wanted) {
-    return Option.when(
-        objectionable, () -> new InvalidReason(code, text, String.valueOf(seen), wanted));
+    return objectionable ? Option.some(new InvalidReason(code, text, seen, wanted)) : Option.none();
   }
 }

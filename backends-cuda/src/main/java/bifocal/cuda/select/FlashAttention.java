@@ -111,7 +111,20 @@ final class FlashAttention {
   private static final Capabilities SERVES_HEAD_256 =
       new Capabilities(
           FA4.withHeadSizes(TO_512).withBlockSizes(BlockSizes.exactly(PAGE_OF_HEAD_256)), IMAGES);
+  private static final Capabilities SERVES_FA3_ALONE = Capabilities.of(SERVES_FA3.reference());
   private static final Capabilities SERVES_XPU = new Capabilities(FeatureSet.NONE, ON_XPU);
+
+  /** What each version can do, for those who run its kernels under another name. */
+  static final Seq<Capabilities> VERSIONS =
+      Vector.of(
+          SERVES_FA2,
+          SERVES_FA2_WHERE_FA4_IS,
+          SERVES_FA3,
+          SERVES_FA3_ALONE,
+          SERVES_FA4_ON_9,
+          SERVES_FA4,
+          SERVES_HEAD_256,
+          SERVES_XPU);
 
   private static final Capabilities SOME_VERSION =
       new Capabilities(
@@ -152,9 +165,7 @@ final class FlashAttention {
     }
     return switch (version) {
       case 3 ->
-          FlashAttentionVersions.hasVersion4(request.device())
-              ? SERVES_FA3
-              : Capabilities.of(SERVES_FA3.reference());
+          FlashAttentionVersions.hasVersion4(request.device()) ? SERVES_FA3 : SERVES_FA3_ALONE;
       case 4 ->
           FlashAttentionVersions.isHead256Kernel(request, version)
               ? SERVES_HEAD_256

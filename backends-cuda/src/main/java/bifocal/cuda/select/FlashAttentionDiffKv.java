@@ -12,6 +12,7 @@ import bifocal.core.backend.ReasonCode;
 import bifocal.core.backend.ResolvedVariant;
 import bifocal.core.cache.BlockSizes;
 import bifocal.core.select.BackendDeclaration;
+import io.vavr.collection.Seq;
 import io.vavr.collection.Vector;
 import io.vavr.control.Option;
 
@@ -37,6 +38,10 @@ final class FlashAttentionDiffKv {
       ROW.withBlockSizes(BlockSizes.multiplesOf(16))
           .withHeadSizes(HeadSizes.multiplesOf(8, 8, 512));
 
+  /** What each version of FlashAttention serves under this name, in the order of its versions. */
+  private static final Seq<Capabilities> VERSIONS =
+      FlashAttention.VERSIONS.map(inherited -> new Capabilities(SERVES, inherited.all()));
+
   static final BackendDeclaration DECLARATION =
       BackendDeclaration.of(
               NAME,
@@ -51,11 +56,16 @@ final class FlashAttentionDiffKv {
     ResolvedVariant inherited = FlashAttention.DECLARATION.variant(request);
     return new ResolvedVariant(
         inherited.version(),
-        new Capabilities(SERVES, inherited.capabilities().all()),
+        underThisName(inherited.capabilities()),
         inherited.graphSupport(),
         inherited.preferredBlockSize(),
         inherited.notes(),
         inherited.refusal());
+  }
+
+  @SuppressWarnings("ReferenceEquality") // every version has one declaration
+  private static Capabilities underThisName(Capabilities version) {
+    return VERSIONS.get(FlashAttention.VERSIONS.indexWhere(known -> known == version));
   }
 
   private static Option<InvalidReason> needsVersion3Or4(

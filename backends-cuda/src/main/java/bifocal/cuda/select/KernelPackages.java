@@ -21,14 +21,16 @@ enum KernelPackages {
   TOKENSPEED_MLA("tokenspeed-mla");
 
   private final String label;
+  private final String absent;
 
   KernelPackages(String label) {
     this.label = label;
+    this.absent = "no-" + label;
   }
 
   boolean on(DeviceProfile device) {
     return device.simulated()
-        ? !device.packages().contains("no-" + label)
+        ? !device.packages().contains(absent)
         : device.packages().contains(label);
   }
 }

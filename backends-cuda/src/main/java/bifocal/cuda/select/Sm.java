@@ -16,7 +16,7 @@ final class Sm {
 
   /** Major compute capability; 0 beside CUDA. */
   static int major(DeviceProfile device) {
-    return of(device).map(ComputeCapability::major).getOrElse(0);
+    return device instanceof DeviceProfile.Cuda cuda ? cuda.capability().major() : 0;
   }
 
   static boolean atLeast(DeviceProfile device, int major, int minor) {

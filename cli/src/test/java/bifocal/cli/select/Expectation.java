@@ -9,6 +9,7 @@ import bifocal.core.error.BifocalException;
 import bifocal.core.select.Candidate;
 import bifocal.core.select.SelectionRefusal;
 import bifocal.core.select.SelectionReport;
+import io.vavr.Lazy;
 import io.vavr.collection.Seq;
 import io.vavr.collection.Vector;
 import io.vavr.control.Option;
@@ -41,7 +42,7 @@ final class Expectation {
       return Asking.select(arguments);
     } catch (BifocalException refusal) {
       return Validation.invalid(
-          new SelectionRefusal(refusal.code(), refusal.getMessage(), Vector.empty()));
+          new SelectionRefusal(refusal.code(), Lazy.of(refusal::getMessage), Vector.empty()));
     }
   }
 

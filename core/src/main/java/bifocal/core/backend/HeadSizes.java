@@ -57,7 +57,12 @@ public record HeadSizes(Seq<Rule> rules) {
 
   /** Whether a size runs. */
   public boolean accepts(int size) {
-    return rules.exists(rule -> rule.accepts(size));
+    for (Rule rule : rules) {
+      if (rule.accepts(size)) {
+        return true;
+      }
+    }
+    return false;
   }
 
   /** Sizes of either. */

@@ -42,7 +42,8 @@ public final class KvContract {
     }
 
     private boolean runs(KvCacheDtype resolved, AttentionLayerSpec layer) {
-      return features.kvCacheDtypes().exists(d -> d.resolve(layer.dtype()) == resolved);
+      return features.kvCacheDtypes().contains(resolved)
+          || features.kvCacheDtypes().exists(d -> d.resolve(layer.dtype()) == resolved);
     }
 
     private boolean knows(KvLayout layout) {
@@ -90,6 +91,9 @@ public final class KvContract {
           "no common KV cache layout: " + sets(parties, p -> names(p.features().kvLayouts())),
           "none",
           whoCouldYield(parties));
+    }
+    if (common.size() == 1) {
+      return Validation.valid(common);
     }
     return Validation.valid(
         common.sorted(Comparator.comparingInt(layout -> -votes(parties, layout))));
@@ -190,11 +194,10 @@ public final class KvContract {
   private static Validation<Seq<InvalidReason>, Integer> blockSize(
       Seq<Party> parties, Option<Integer> page) {
     BlockSizes common = parties.map(p -> p.features().blockSizes()).reduce(BlockSizes::intersect);
-    String sets = sets(parties, p -> p.features().blockSizes().toString());
     if (common.isEmpty()) {
       return invalid(
           ReasonCode.BLOCK_SIZE,
-          "no common kernel block size: " + sets,
+          "no common kernel block size: " + blockSizes(parties),
           page.map(String::valueOf).getOrElse("none"),
           "sizes that every party runs");
     }
@@ -206,7 +209,7 @@ public final class KvContract {
         ? Validation.valid(kernelBlock.get())
         : invalid(
             ReasonCode.BLOCK_SIZE,
-            "block_size " + page.get() + " not supported: " + sets,
+            "block_size " + page.get() + " not supported: " + blockSizes(parties),
             Integer.toString(page.get()),
             common.toString());
   }
@@ -241,6 +244,10 @@ public final class KvContract {
                   "sizes the layout can hold"));
     }
     return Validation.invalid(objections);
+  }
+
+  private static String blockSizes(Seq<Party> parties) {
+    return sets(parties, party -> party.features().blockSizes().toString());
   }
 
   private static <T> Validation<Seq<InvalidReason>, T> invalid(

@@ -71,7 +71,27 @@ public record BlockSizes(Seq<BlockSize> sizes) {
 
   /** Whether a kernel block of exactly this size runs. */
   public boolean accepts(int size) {
-    return sizes.exists(s -> s.accepts(size));
+    for (BlockSize declared : sizes) {
+      if (declared.accepts(size)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /** Whether blocks of some size run that fill a page of the block table. */
+  public boolean runsPagesOf(int page) {
+    if (page < 1) {
+      return false;
+    }
+    for (BlockSize size : sizes) {
+      boolean fills =
+          size instanceof Exactly exactly ? page % exactly.tokens() == 0 : size.accepts(page);
+      if (fills) {
+        return true;
+      }
+    }
+    return false;
   }
 
   /** Whether no size runs. */
@@ -81,7 +101,7 @@ public record BlockSizes(Seq<BlockSize> sizes) {
 
   /** Sizes of either. */
   public BlockSizes union(BlockSizes other) {
-    return new BlockSizes(sizes.appendAll(other.sizes).distinct());
+    return equals(other) ? this : new BlockSizes(sizes.appendAll(other.sizes).distinct());
   }
 
   /**
@@ -89,6 +109,9 @@ public record BlockSizes(Seq<BlockSize> sizes) {
    * the least common multiple of two bases, in this side's order.
    */
   public BlockSizes intersect(BlockSizes other) {
+    if (equals(other)) {
+      return this;
+    }
     return new BlockSizes(
         sizes.flatMap(left -> other.sizes.flatMap(right -> meet(left, right))).distinct());
   }

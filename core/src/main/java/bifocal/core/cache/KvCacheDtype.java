@@ -26,9 +26,11 @@ public enum KvCacheDtype {
   NVFP4,
   NVFP4_4OVER6;
 
+  private final String label = name().toLowerCase(Locale.ROOT);
+
   /** Name as users write it, for instance {@code fp8_e4m3}. */
   public String label() {
-    return name().toLowerCase(Locale.ROOT);
+    return label;
   }
 
   /** This type, with {@link #AUTO} replaced by the model's and {@link #FP8} by its e4m3 form. */
@@ -96,6 +98,6 @@ public enum KvCacheDtype {
 
   @Override
   public String toString() {
-    return label();
+    return label;
   }
 }

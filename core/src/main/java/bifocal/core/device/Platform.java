@@ -9,8 +9,10 @@ public enum Platform {
   ROCM,
   XPU;
 
+  private final String label = name().toLowerCase(Locale.ROOT);
+
   /** Name as users write it, for instance {@code cuda}. */
   public String label() {
-    return name().toLowerCase(Locale.ROOT);
+    return label;
   }
 }

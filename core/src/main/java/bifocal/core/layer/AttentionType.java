@@ -13,6 +13,8 @@ public enum AttentionType {
   /** Queries of a decoder over keys of an encoder; lengths are independent. */
   ENCODER_DECODER;
 
+  private final String label = name().toLowerCase(Locale.ROOT);
+
   /** Whether keys and values come from a KV cache. */
   public boolean usesKvCache() {
     return switch (this) {
@@ -23,6 +25,11 @@ public enum AttentionType {
 
   /** Name as users write it, for instance {@code encoder_only}. */
   public String label() {
-    return name().toLowerCase(Locale.ROOT);
+    return label;
+  }
+
+  @Override
+  public String toString() {
+    return label;
   }
 }

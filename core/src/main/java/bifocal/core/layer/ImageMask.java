@@ -16,8 +16,15 @@ public enum ImageMask {
   /** {@code P and F and (C or B)}: the window bounds past and future ({@code F}). */
   CLAMP_BOTH;
 
+  private final String label = name().toLowerCase(Locale.ROOT);
+
   /** Name as users write it, for instance {@code clamp_past}. */
   public String label() {
-    return name().toLowerCase(Locale.ROOT);
+    return label;
+  }
+
+  @Override
+  public String toString() {
+    return label;
   }
 }

@@ -2,6 +2,7 @@ package bifocal.core.select;
 
 import bifocal.core.backend.BackendName;
 import bifocal.core.backend.InvalidReason;
+import io.vavr.Lazy;
 import io.vavr.collection.Seq;
 import io.vavr.control.Option;
 
@@ -10,11 +11,17 @@ import io.vavr.control.Option;
  *
  * @param priority its place in the platform's list, from 1; absent beside the list
  * @param reasons everything against it, empty when valid
- * @param hint what would have to change, or what is worth knowing of a valid one
+ * @param advice the {@linkplain #hint() hint}, put into words when somebody reads it
  */
 public record Candidate(
     BackendName backend,
     Option<Integer> priority,
     boolean valid,
     Seq<InvalidReason> reasons,
-    Option<String> hint) {}
+    Lazy<Option<String>> advice) {
+
+  /** What would have to change, or what is worth knowing of a valid candidate. */
+  public Option<String> hint() {
+    return advice.get();
+  }
+}

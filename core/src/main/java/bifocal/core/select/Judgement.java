@@ -17,6 +17,7 @@ import bifocal.core.cache.KvScales;
 import bifocal.core.graph.GraphSupport;
 import bifocal.core.layer.LayerGroup;
 import bifocal.core.route.Child;
+import io.vavr.Lazy;
 import io.vavr.collection.Seq;
 import io.vavr.collection.Vector;
 import io.vavr.control.Option;
@@ -28,6 +29,7 @@ import io.vavr.control.Validation;
  * @param reasons everything against it
  * @param features what it was accepted by; nothing when refused
  * @param contract the agreement about the cache; absent when refused or where there is no cache
+ * @param leaves the backends that would run, each with the variant that serves its part
  */
 record Judgement(
     AttentionBackend<?> backend,
@@ -35,7 +37,8 @@ record Judgement(
     Seq<InvalidReason> reasons,
     FeatureSet features,
     boolean extension,
-    Option<KvCacheSpec> contract) {
+    Option<KvCacheSpec> contract,
+    Lazy<Seq<Leaf>> leaves) {
   private static final String GROUP = "layer";
 
   static Judgement of(
@@ -49,17 +52,23 @@ record Judgement(
 
   static Judgement refused(
       AttentionBackend<?> backend, AttentionRequest asked, Seq<InvalidReason> reasons) {
-    return new Judgement(backend, asked, reasons, FeatureSet.NONE, false, Option.none());
+    return new Judgement(
+        backend,
+        asked,
+        reasons,
+        FeatureSet.NONE,
+        false,
+        Option.none(),
+        Lazy.of(() -> leaves(backend, asked)));
   }
 
   private static Judgement accepted(
       AttentionBackend<?> backend, AttentionRequest asked, BackendValidator.Accepted accepted) {
-    if (!asked.layer().type().usesKvCache()) {
-      return new Judgement(
-          backend, asked, Vector.empty(), accepted.features(), accepted.extension(), Option.none());
-    }
-    Validation<Seq<InvalidReason>, KvCacheSpec> contract =
-        contract(backend, asked, accepted.features());
+    Seq<Leaf> leaves = leaves(backend, asked);
+    Validation<Seq<InvalidReason>, Option<KvCacheSpec>> contract =
+        asked.layer().type().usesKvCache()
+            ? contract(backend, asked, accepted.features(), leaves).map(Option::some)
+            : Validation.valid(Option.none());
     return contract.isInvalid()
         ? refused(backend, asked, contract.getError())
         : new Judgement(
@@ -68,7 +77,8 @@ record Judgement(
             Vector.empty(),
             accepted.features(),
             accepted.extension(),
-            Option.some(contract.get()));
+            contract.get(),
+            Lazy.of(() -> leaves));
   }
 
   boolean valid() {
@@ -81,7 +91,7 @@ record Judgement(
   }
 
   Candidate candidate(Option<Integer> priority) {
-    return new Candidate(backend.name(), priority, valid(), reasons, hint());
+    return new Candidate(backend.name(), priority, valid(), reasons, Lazy.of(this::hint));
   }
 
   /** What would have to change, and how the versions came about. */
@@ -92,7 +102,8 @@ record Judgement(
 
   /** What is worth knowing about the versions that would run. */
   Seq<String> notes() {
-    return leaves(backend, asked)
+    return leaves
+        .get()
         .flatMap(leaf -> leaf.variant().map(ResolvedVariant::notes))
         .flatMap(notes -> notes)
         .distinct()
@@ -119,7 +130,8 @@ record Judgement(
   }
 
   Seq<SelectionReport.KernelVersion> versions() {
-    return leaves(backend, asked)
+    return leaves
+        .get()
         .flatMap(
             leaf ->
                 leaf.variant()
@@ -148,11 +160,15 @@ record Judgement(
   }
 
   /** A backend that is not composed, with what it is asked inside the composites around it. */
-  private record Leaf(AttentionBackend<?> backend, AttentionRequest asked) {
-    Option<ResolvedVariant> variant() {
-      return backend instanceof ResolvesVariants resolving
-          ? Option.some(resolving.variant(asked))
-          : Option.none();
+  record Leaf(
+      AttentionBackend<?> backend, AttentionRequest asked, Option<ResolvedVariant> variant) {
+    static Leaf of(AttentionBackend<?> backend, AttentionRequest asked) {
+      return new Leaf(
+          backend,
+          asked,
+          backend instanceof ResolvesVariants resolving
+              ? Option.some(resolving.variant(asked))
+              : Option.none());
     }
   }
 
@@ -160,14 +176,13 @@ record Judgement(
     return backend instanceof Composed pair
         ? leaves(pair.childA(), pair.asked(Child.A, asked))
             .appendAll(leaves(pair.childB(), pair.asked(Child.B, asked)))
-        : Vector.of(new Leaf(backend, asked));
+        : Vector.of(Leaf.of(backend, asked));
   }
 
   /** Whoever touches the cache is a party: the general child writes, and every child reads. */
   private static Validation<Seq<InvalidReason>, KvCacheSpec> contract(
-      AttentionBackend<?> backend, AttentionRequest asked, FeatureSet features) {
+      AttentionBackend<?> backend, AttentionRequest asked, FeatureSet features, Seq<Leaf> leaves) {
     KvContract.Party whole = new KvContract.Party(backend.name().value(), features);
-    Seq<Leaf> leaves = leaves(backend, asked);
     Seq<KvContract.Party> readers =
         leaves.size() == 1
             ? Vector.of(whole)

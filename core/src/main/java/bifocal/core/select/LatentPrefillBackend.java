@@ -105,6 +105,18 @@ public record LatentPrefillBackend(
         : device.packages().contains(name);
   }
 
+  /** Whether nothing speaks against a layer. */
+  public boolean serves(AttentionRequest asked, AttentionLayerSpec.Mla latent) {
+    return runsOn.test(asked.device())
+        && dtypes.contains(latent.dtype())
+        && installed.test(asked.device())
+        && knows(Dimensions.of(latent));
+  }
+
+  private boolean knows(Dimensions seen) {
+    return dimensions.isEmpty() || dimensions.contains(seen);
+  }
+
   /** Everything against a layer, in the order in which the reference asks. */
   public Seq<String> reasons(AttentionRequest asked, AttentionLayerSpec.Mla latent) {
     DeviceProfile device = asked.device();
@@ -117,8 +129,7 @@ public record LatentPrefillBackend(
                 !dtypes.contains(latent.dtype()),
                 () -> "dtype " + latent.dtype() + " not supported"),
             Option.when(!installed.test(device), missing),
-            Option.when(
-                dimensions.nonEmpty() && !dimensions.contains(seen), () -> unsupported(seen)))
+            Option.when(!knows(seen), () -> unsupported(seen)))
         .flatMap(reason -> reason);
   }
 

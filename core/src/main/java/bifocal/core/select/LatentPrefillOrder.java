@@ -11,6 +11,7 @@ import io.vavr.collection.Seq;
 import io.vavr.collection.Vector;
 import io.vavr.control.Option;
 import io.vavr.control.Validation;
+import java.util.function.Supplier;
 
 /**
  * Backends of latent prefill, first choice first. One that the user names is taken or refused.
@@ -49,33 +50,37 @@ public record LatentPrefillOrder(
     return reasons.isEmpty()
         ? Validation.valid(LatentPrefill.by(backend.name()))
         : refused(
-            "Selected MLA prefill backend "
-                + backend.name()
-                + " is not valid for this configuration. Reason: "
-                + RefusalText.listed(reasons),
+            () ->
+                "Selected MLA prefill backend "
+                    + backend.name()
+                    + " is not valid for this configuration. Reason: "
+                    + RefusalText.listed(reasons),
             backend.name());
   }
 
   private Validation<Seq<InvalidReason>, LatentPrefill> automatic(
       AttentionRequest asked, AttentionLayerSpec.Mla mla) {
-    Option<LatentPrefillBackend> first = backends.find(b -> b.reasons(asked, mla).isEmpty());
+    Option<LatentPrefillBackend> first = backends.find(b -> b.serves(asked, mla));
     if (first.isDefined()) {
       return Validation.valid(LatentPrefill.by(first.get().name()));
     }
-    String none =
-        "No valid MLA prefill backend found with "
-            + LatentPrefillBackend.Dimensions.of(mla)
-            + " on "
-            + asked.device().label()
-            + ". Reasons: "
-            + backends
-                .map(b -> b.name() + ": " + b.reasons(asked, mla).mkString("[", ", ", "]"))
-                .mkString("{", ", ", "}")
-            + ".";
     return asked.layer().choosesKeys()
         ? Validation.valid(
-            LatentPrefill.none(none + " Every prefill token attends over its chosen keys."))
-        : refused(none, "none");
+            LatentPrefill.none(
+                () -> nobody(asked, mla) + " Every prefill token attends over its chosen keys."))
+        : refused(() -> nobody(asked, mla), "none");
+  }
+
+  private String nobody(AttentionRequest asked, AttentionLayerSpec.Mla mla) {
+    return "No valid MLA prefill backend found with "
+        + LatentPrefillBackend.Dimensions.of(mla)
+        + " on "
+        + asked.device().label()
+        + ". Reasons: "
+        + backends
+            .map(b -> b.name() + ": " + b.reasons(asked, mla).mkString("[", ", ", "]"))
+            .mkString("{", ", ", "}")
+        + ".";
   }
 
   private LatentPrefillBackend find(String name) {
@@ -99,7 +104,8 @@ public record LatentPrefillOrder(
         .withRemedy(NearestName.advice(name, known));
   }
 
-  private static Validation<Seq<InvalidReason>, LatentPrefill> refused(String text, String seen) {
+  private static Validation<Seq<InvalidReason>, LatentPrefill> refused(
+      Supplier<String> text, String seen) {
     return Validation.invalid(
         Vector.of(
             new InvalidReason(

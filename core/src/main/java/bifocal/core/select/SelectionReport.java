@@ -7,6 +7,7 @@ import bifocal.core.cache.KvCacheDtype;
 import bifocal.core.cache.KvCacheSpec;
 import bifocal.core.device.DeviceProfile;
 import bifocal.core.graph.GraphSupport;
+import io.vavr.Lazy;
 import io.vavr.collection.Seq;
 import io.vavr.control.Option;
 
@@ -22,7 +23,7 @@ import io.vavr.control.Option;
  * @param kernelBlockSizes kernel block sizes that the chosen backend runs
  * @param blockSize tokens per block of the block table, absent without a cache
  * @param children of a composite, the general one first; else empty
- * @param notes what policies changed and what is worth a warning
+ * @param remarks the {@linkplain #notes() notes}, put together when somebody reads them
  */
 public record SelectionReport(
     AttentionBackend<?> chosen,
@@ -38,10 +39,15 @@ public record SelectionReport(
     GraphSupport graphSupport,
     Seq<BackendName> children,
     Seq<Candidate> candidates,
-    Seq<String> notes) {
+    Lazy<Seq<String>> remarks) {
 
   /** A version of one backend's kernels that serves the layer. */
   public record KernelVersion(BackendName backend, String version) {}
+
+  /** What policies changed and what is worth a warning. */
+  public Seq<String> notes() {
+    return remarks.get();
+  }
 
   /** The name of the chosen backend. */
   public BackendName backend() {

@@ -12,6 +12,7 @@ import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
 import bifocal.core.error.NearestName;
 import bifocal.core.layer.AttentionLayerSpec;
+import io.vavr.Lazy;
 import io.vavr.Tuple;
 import io.vavr.collection.Map;
 import io.vavr.collection.Seq;
@@ -21,6 +22,7 @@ import io.vavr.control.Option;
 import io.vavr.control.Validation;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Supplier;
 
 /**
  * Chooses a backend for a layer group: the one the user names, which is taken or refused and never
@@ -142,7 +144,7 @@ public final class Selector {
 
     private final BackendRegistry.Snapshot backends;
     private final ConcurrentHashMap<SelectionRequest, Validation<SelectionRefusal, SelectionReport>>
-        outcomes = new ConcurrentHashMap<>();
+        outcomes = new ConcurrentHashMap<>(2 * MOST);
 
     private Memory(BackendRegistry.Snapshot backends) {
       this.backends = backends;
@@ -238,7 +240,7 @@ public final class Selector {
             ranked().filter(j -> !j.backend().equals(named.backend())).map(this::candidate);
         return refusal(
             ErrorCode.INVALID_SELECTION,
-            RefusalText.explicit(named.backend().name(), named.reasons()),
+            () -> RefusalText.explicit(named.backend().name(), named.reasons()),
             alternatives.prepend(candidate(named)));
       }
       return report(named, Source.EXPLICIT, Vector.of(candidate(named)), Vector.empty());
@@ -249,11 +251,7 @@ public final class Selector {
       Seq<Candidate> candidates = judged.map(this::candidate);
       Option<Judgement> first = judged.find(Judgement::valid);
       if (first.isEmpty()) {
-        return refusal(
-            ErrorCode.NO_VALID_BACKEND,
-            RefusalText.automatic(plan.asked(), candidates)
-                + plan.notes().map(note -> " " + note).mkString(),
-            candidates);
+        return nobody(candidates);
       }
       return report(first.get(), plan.source(), candidates, warnings(judged, first.get()));
     }
@@ -286,13 +284,15 @@ public final class Selector {
       if (whole.valid()) {
         return report(whole, Source.EXPLICIT, parts.prepend(candidate(whole)), Vector.empty());
       }
-      String why = RefusalText.incompatiblePair(fast.backend().name(), general.backend().name());
+      String why =
+          RefusalText.incompatiblePair(fast.backend().name(), general.backend().name())
+              + reasons(whole);
       if (!decodeNamed) {
-        return report(general, Source.EXPLICIT, parts, Vector.of(why + reasons(whole)));
+        return report(general, Source.EXPLICIT, parts, Vector.of(why));
       }
       return refusal(
           made.isInvalid() ? ErrorCode.INVALID_COMPOSITION : ErrorCode.INVALID_SELECTION,
-          why + reasons(whole),
+          () -> why,
           parts);
     }
 
@@ -306,23 +306,25 @@ public final class Selector {
         Judgement named = judge(name.get());
         return named.valid()
             ? Validation.valid(named)
-            : Validation.invalid(
-                new SelectionRefusal(
-                    ErrorCode.INVALID_SELECTION,
-                    RefusalText.explicit(named.backend().name(), named.reasons()),
-                    Vector.of(candidate(named))));
+            : refusal(
+                ErrorCode.INVALID_SELECTION,
+                () -> RefusalText.explicit(named.backend().name(), named.reasons()),
+                Vector.of(candidate(named)));
       }
       Seq<Judgement> judged = ranked();
       return judged
           .find(Judgement::valid)
           .map(Validation::<SelectionRefusal, Judgement>valid)
-          .getOrElse(
-              () ->
-                  Validation.invalid(
-                      new SelectionRefusal(
-                          ErrorCode.NO_VALID_BACKEND,
-                          RefusalText.automatic(plan.asked(), judged.map(this::candidate)),
-                          judged.map(this::candidate))));
+          .getOrElse(() -> nobody(judged.map(this::candidate)));
+    }
+
+    private <T> Validation<SelectionRefusal, T> nobody(Seq<Candidate> candidates) {
+      return refusal(
+          ErrorCode.NO_VALID_BACKEND,
+          () ->
+              RefusalText.automatic(plan.asked(), candidates)
+                  + plan.notes().map(note -> " " + note).mkString(),
+          candidates);
     }
 
     private Judgement judge(BackendName name) {
@@ -362,7 +364,7 @@ public final class Selector {
       if (latentPrefill.isInvalid()) {
         return refusal(
             ErrorCode.INVALID_SELECTION,
-            latentPrefill.getError().map(InvalidReason::text).mkString("; "),
+            () -> latentPrefill.getError().map(InvalidReason::text).mkString("; "),
             candidates.map(candidate -> withoutPrefill(candidate, latentPrefill.getError())));
       }
       return Validation.valid(
@@ -380,22 +382,24 @@ public final class Selector {
               chosen.graphSupport(),
               chosen.children(),
               candidates,
-              plan.notes()
-                  .appendAll(chosen.notes())
-                  .appendAll(latentPrefill.get().notes())
-                  .appendAll(warnings)));
+              Lazy.of(
+                  () ->
+                      plan.notes()
+                          .appendAll(chosen.notes())
+                          .appendAll(latentPrefill.get().notes())
+                          .appendAll(warnings))));
     }
 
     /** A layer whose prefills nobody runs has no use for a backend of its decodes. */
     private static Candidate withoutPrefill(Candidate decode, Seq<InvalidReason> reasons) {
       return decode.valid()
-          ? new Candidate(decode.backend(), decode.priority(), false, reasons, decode.hint())
+          ? new Candidate(decode.backend(), decode.priority(), false, reasons, decode.advice())
           : decode;
     }
 
-    private Validation<SelectionRefusal, SelectionReport> refusal(
-        ErrorCode code, String message, Seq<Candidate> candidates) {
-      return Validation.invalid(new SelectionRefusal(code, message, candidates));
+    private <T> Validation<SelectionRefusal, T> refusal(
+        ErrorCode code, Supplier<String> message, Seq<Candidate> candidates) {
+      return Validation.invalid(new SelectionRefusal(code, Lazy.of(message), candidates));
     }
 
     private BifocalException unknown(BackendName name) {
