@@ -59,12 +59,7 @@ public record CudaDevice(
       driver.require("cuDeviceGetCount", driver.deviceGetCount(number));
       int count = number.get(ValueLayout.JAVA_INT, 0);
       if (ordinal < 0 || ordinal >= count) {
-        throw BifocalException.of(
-                ErrorCode.NATIVE_MISSING,
-                "CUDA device",
-                ordinal,
-                count == 0 ? "a device, but the driver sees none" : "0.." + (count - 1))
-            .withRemedy("check nvidia-smi and CUDA_VISIBLE_DEVICES");
+        throw absent(ordinal, count);
       }
       driver.require("cuDeviceGet", driver.deviceGet(number, ordinal));
       int handle = number.get(ValueLayout.JAVA_INT, 0);
@@ -83,6 +78,15 @@ public record CudaDevice(
           bytes.get(ValueLayout.JAVA_LONG, 0),
           attribute(driver, number, SHARED_BYTES_PER_BLOCK, handle));
     }
+  }
+
+  static BifocalException absent(int ordinal, int count) {
+    return BifocalException.of(
+            ErrorCode.NATIVE_MISSING,
+            "CUDA device",
+            ordinal,
+            count == 0 ? "a device, but the driver sees none" : "0.." + (count - 1))
+        .withRemedy("check nvidia-smi and CUDA_VISIBLE_DEVICES");
   }
 
   private static int attribute(CudaDriver driver, MemorySegment out, int attribute, int handle) {

@@ -49,6 +49,7 @@ public final class CudaEvent implements AutoCloseable {
   /** Puts the mark behind what is in the queue now. */
   public void record(CudaStream stream) {
     requireOpen("cuEventRecord");
+    stream.requireOpen("cuEventRecord");
     context.check("cuEventRecord", context.driver().eventRecord(handle, stream.handle()));
   }
 
@@ -72,6 +73,7 @@ public final class CudaEvent implements AutoCloseable {
   /** Milliseconds from an earlier mark to this one; both were made with time and are passed. */
   public float millisecondsSince(CudaEvent start) {
     requireOpen("cuEventElapsedTime");
+    start.requireOpen("cuEventElapsedTime");
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment out = arena.allocate(ValueLayout.JAVA_FLOAT);
       context.check(
@@ -91,7 +93,7 @@ public final class CudaEvent implements AutoCloseable {
     context.release("cuEventDestroy", () -> context.driver().eventDestroy(handle));
   }
 
-  private void requireOpen(String function) {
+  void requireOpen(String function) {
     context.requireUsable(function);
     if (closed) {
       throw BifocalException.of(ErrorCode.CLOSED, "the CUDA event was closed");

@@ -111,6 +111,7 @@ public final class CudaStream implements AutoCloseable {
   /** Lets later work wait for an event. */
   public void waitFor(CudaEvent event) {
     requireOpen("cuStreamWaitEvent");
+    event.requireOpen("cuStreamWaitEvent");
     context.check("cuStreamWaitEvent", context.driver().streamWaitEvent(handle, event.handle(), 0));
   }
 
@@ -239,6 +240,9 @@ public final class CudaStream implements AutoCloseable {
   }
 
   private static void requireHost(MemorySegment host) {
+    if (!host.scope().isAlive()) {
+      throw BifocalException.of(ErrorCode.CLOSED, "host memory of a copy: the memory was released");
+    }
     if (!host.isNative() || !host.isAccessibleBy(Thread.currentThread())) {
       throw BifocalException.of(
               ErrorCode.DEVICE_MISMATCH,

@@ -101,12 +101,15 @@ public final class MetadataStaging implements AutoCloseable {
 
   /** Pinned memory of one step. */
   public static final class Slot {
+    private final CudaContext context;
     private final PinnedBlock pinned;
     private final CudaEvent read;
     private final MemorySegment host;
     private boolean uploaded;
+    private boolean marked;
 
-    private Slot(PinnedBlock pinned, CudaEvent read) {
+    private Slot(CudaContext context, PinnedBlock pinned, CudaEvent read) {
+      this.context = context;
       this.pinned = pinned;
       this.read = read;
       this.host = pinned.segment();
@@ -115,7 +118,7 @@ public final class MetadataStaging implements AutoCloseable {
     private static Slot allocate(CudaContext context, int index, long bytes) {
       PinnedBlock pinned = PinnedBlock.allocate(context, "metadata staging " + index, bytes);
       try {
-        return new Slot(pinned, CudaEvent.create(context));
+        return new Slot(context, pinned, CudaEvent.create(context));
       } catch (RuntimeException failure) {
         try {
           pinned.close();
@@ -140,12 +143,18 @@ public final class MetadataStaging implements AutoCloseable {
     public void upload(CudaStream stream, MemorySegment device) {
       stream.copyToDevice(host, 0, device, 0, device.byteSize());
       uploaded = true;
+      marked = false;
       read.record(stream);
+      marked = true;
     }
 
     private void awaitRead() {
       if (uploaded) {
-        read.synchronize();
+        if (marked) {
+          read.synchronize();
+        } else {
+          context.synchronize();
+        }
         uploaded = false;
       }
     }

@@ -21,6 +21,8 @@ import bifocal.core.select.PlatformPolicy;
 import bifocal.core.select.PriorityList;
 import bifocal.core.select.SelectionPlan;
 import bifocal.core.select.SelectionRequest;
+import bifocal.cuda.driver.CudaProbe;
+import io.vavr.collection.HashSet;
 import io.vavr.collection.Seq;
 import io.vavr.collection.Vector;
 import io.vavr.control.Option;
@@ -70,7 +72,11 @@ public final class CudaPolicy implements PlatformPolicy {
 
   @Override
   public Option<DeviceProfile> probe() {
-    return Option.none();
+    return switch (CudaProbe.look()) {
+      case CudaProbe.Present present ->
+          Option.some(present.devices().head().profile(HashSet.empty()));
+      case CudaProbe.Absent absent -> Option.none();
+    };
   }
 
   @Override

@@ -1,10 +1,10 @@
 package bifocal.cuda.driver;
 
+import static bifocal.cuda.fake.Refusals.refused;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import bifocal.core.device.ComputeCapability;
-import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
 import bifocal.cuda.fake.FakeCuda;
 import java.io.IOException;
@@ -17,10 +17,7 @@ import org.junit.jupiter.api.io.TempDir;
 /** A driver that cannot be used is told apart: not there, does not load, too old, no device. */
 final class CudaDriverTest {
   private static Consumer<Throwable> missing(String... texts) {
-    return thrown -> {
-      assertThat(((BifocalException) thrown).code()).isEqualTo(ErrorCode.NATIVE_MISSING);
-      assertThat(thrown).hasMessageContainingAll(texts);
-    };
+    return refused(ErrorCode.NATIVE_MISSING, texts);
   }
 
   @Test
