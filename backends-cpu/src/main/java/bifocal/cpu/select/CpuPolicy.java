@@ -35,6 +35,11 @@ public final class CpuPolicy implements PlatformPolicy {
     this.latent = latent;
   }
 
+  /** The processor of this host. */
+  public static DeviceProfile thisHost() {
+    return new DeviceProfile.Cpu(HostProcessor.isa(), LinkedHashSet.empty(), false);
+  }
+
   @Override
   public Platform platform() {
     return Platform.CPU;
@@ -42,7 +47,7 @@ public final class CpuPolicy implements PlatformPolicy {
 
   @Override
   public Option<DeviceProfile> probe() {
-    return Option.some(new DeviceProfile.Cpu(HostProcessor.isa(), LinkedHashSet.empty(), false));
+    return Option.some(thisHost());
   }
 
   @Override

@@ -1,10 +1,15 @@
 package bifocal.core.engine;
 
 import bifocal.core.backend.AttentionBackend;
+import bifocal.core.backend.AttentionRequest;
+import bifocal.core.backend.BackendValidator;
 import bifocal.core.backend.BatchLimits;
+import bifocal.core.backend.InvalidReason;
+import bifocal.core.backend.KvContract;
 import bifocal.core.backend.StatedGraphSupport;
 import bifocal.core.cache.KvCachePool;
 import bifocal.core.cache.KvCacheSpec;
+import bifocal.core.cache.KvScales;
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
 import bifocal.core.graph.GraphSupport;
@@ -13,6 +18,8 @@ import bifocal.core.layer.LayerParameters;
 import bifocal.core.select.SelectionReport;
 import bifocal.core.workspace.WorkspacePlan;
 import io.vavr.collection.Seq;
+import io.vavr.collection.Vector;
+import io.vavr.control.Validation;
 import java.util.function.Function;
 
 /**
@@ -42,6 +49,29 @@ public record GroupPlan(LayerGroup group, AttentionBackend<?> backend, KvCacheSp
                         "cache of group " + group.name() + " on " + selected.backend(),
                         "none",
                         "a contract of its writer and readers")));
+  }
+
+  /**
+   * The group on a backend that the host names.
+   *
+   * @param request the group's layer on its device; its block size is the one of the host's block
+   *     table, if that is fixed
+   * @return the plan, or every reason against it
+   */
+  public static Validation<Seq<InvalidReason>, GroupPlan> of(
+      LayerGroup group, AttentionBackend<?> backend, AttentionRequest request) {
+    AttentionRequest asked = request.withLayer(group.spec());
+    return new BackendValidator(BackendValidator.Scope.EXECUTION)
+        .validate(backend, asked)
+        .flatMap(
+            accepted ->
+                KvContract.resolve(
+                    KvContract.Party.writer(backend, asked),
+                    Vector.of(KvContract.Party.reader(backend, asked)),
+                    group.spec(),
+                    KvScales.ONE,
+                    request.blockSize()))
+        .map(cache -> new GroupPlan(group, backend, cache));
   }
 
   /**
