@@ -113,12 +113,9 @@ final class Borders {
     modules.put("composite", all(GUICE, "bifocal.core..", "bifocal.routing.."));
     modules.put("reference", all("bifocal.core.."));
     modules.put("conformance", all(JUNIT, "bifocal.core..", "bifocal.reference.."));
-    Stream.of("cpu", "cuda", "rocm", "xpu")
-        .forEach(
-            platform ->
-                modules.put(
-                    platform,
-                    all(GUICE, "bifocal.core..", "bifocal.routing..", "bifocal.composite..")));
+    String[] platform = all(GUICE, "bifocal.core..", "bifocal.routing..", "bifocal.composite..");
+    Stream.of("cpu", "rocm", "xpu").forEach(name -> modules.put(name, platform));
+    modules.put("cuda", all(platform, JACKSON)); // manifests of kernel packs
     return modules;
   }
 
