@@ -1,6 +1,7 @@
 package bifocal.composite.guice;
 
 import bifocal.core.device.Platform;
+import com.google.inject.Module;
 import io.vavr.collection.Map;
 import io.vavr.collection.Seq;
 import io.vavr.collection.TreeMap;
@@ -25,6 +26,11 @@ public record PlatformModules(Seq<PlatformModule> present, Map<Platform, String>
   /** Looks for the platforms' modules in a class loader. */
   public static PlatformModules detect(ClassLoader loader) {
     return detect(ServiceLoader.load(PlatformModule.class, loader));
+  }
+
+  /** The modules present and a host's own behind them, for an injector. */
+  public Seq<Module> with(Module... own) {
+    return Vector.<Module>ofAll(present).appendAll(Vector.of(own));
   }
 
   private static PlatformModules detect(Iterable<PlatformModule> services) {

@@ -15,6 +15,7 @@ import io.vavr.collection.Vector;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Consumer;
 import java.util.function.Function;
 
 /**
@@ -135,6 +136,56 @@ public final class AttentionEngine implements AutoCloseable {
   }
 
   /**
+   * Lets an empty row begin, in every group, with what is cached of a sequence; its tokens from
+   * there on are to be scheduled. It belongs to whoever schedules.
+   *
+   * @param tokenIds the sequence's tokens, as far as they are known
+   * @param images its images, also those whose tokens follow later
+   * @return tokens that the row has now, the same in each group
+   * @throws BifocalException as {@link PagedRequests#begin}, with nothing leased
+   */
+  public int begin(int row, int[] tokenIds, SequenceImage... images) {
+    int most = Integer.MAX_VALUE;
+    while (true) {
+      Seq<Integer> begun = beginAll(row, tokenIds, Vector.of(images), most);
+      most = begun.min().get();
+      if (begun.forAll(begun.head()::equals)) {
+        return most;
+      }
+      release(row);
+    }
+  }
+
+  private Seq<Integer> beginAll(
+      int row, int[] tokenIds, Seq<SequenceImage> images, int mostTokens) {
+    Seq<Integer> begun = Vector.empty();
+    try {
+      for (EngineGroup group : groups) {
+        begun = begun.append(group.requests().begin(row, tokenIds, images, mostTokens));
+      }
+      return begun;
+    } catch (BifocalException e) {
+      groups.take(begun.size()).forEach(group -> group.requests().release(row));
+      throw e;
+    }
+  }
+
+  /** Names the next tokens of a row in every group; see {@link PagedRequests#append}. */
+  public void append(int row, int... tokenIds) {
+    groups.forEach(group -> group.requests().append(row, tokenIds));
+  }
+
+  /** Lets what was computed be found by other rows; see {@link PagedRequests#publish}. */
+  public void publish() {
+    groups.forEach(group -> group.requests().publish());
+  }
+
+  /** Gives a row's blocks back in every group. */
+  public void release(int row) {
+    groups.forEach(group -> group.requests().release(row));
+  }
+
+  /**
    * Runs one step on the thread that owns the device and waits for it. What is built from the
    * step's context ends with the step.
    *
@@ -146,6 +197,15 @@ public final class AttentionEngine implements AutoCloseable {
           try (Workspace.Step open = workspace.openStep(launch.stream())) {
             return step.apply(new StepContext(launch, open, steps.getAndIncrement()));
           }
+        });
+  }
+
+  /** As {@link #run}, for a step without a result. */
+  public void execute(Consumer<StepContext> step) {
+    run(
+        context -> {
+          step.accept(context);
+          return context;
         });
   }
 

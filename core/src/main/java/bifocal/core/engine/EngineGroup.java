@@ -2,6 +2,7 @@ package bifocal.core.engine;
 
 import bifocal.core.backend.StepContext;
 import bifocal.core.batch.CommonAttentionMetadata;
+import bifocal.core.batch.ImageRanges;
 import bifocal.core.cache.KvBlocks;
 import bifocal.core.cache.KvCacheView;
 import bifocal.core.layer.LayerGroup;
@@ -46,6 +47,18 @@ public final class EngineGroup {
   /** One layer's cache. */
   public KvCacheView cache(int layer) {
     return caches.get(layer);
+  }
+
+  /**
+   * Makes room for each row's next tokens and describes the batch that computes them, with the
+   * images of the sequences if the group's mask looks at images.
+   *
+   * @param newTokens tokens of each row in this step, 0 for rows that wait
+   * @throws bifocal.core.error.BifocalException as {@link PagedRequests#schedule}
+   */
+  public CommonAttentionMetadata schedule(int... newTokens) {
+    return requests.schedule(
+        newTokens, layers().mask().seesImages() ? requests.images() : ImageRanges.NONE);
   }
 
   /**

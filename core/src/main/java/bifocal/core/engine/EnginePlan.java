@@ -7,6 +7,7 @@ import bifocal.core.graph.GraphSupport;
 import bifocal.core.workspace.WorkspacePlan;
 import bifocal.core.workspace.WorkspaceRegion;
 import io.vavr.collection.Seq;
+import io.vavr.collection.Vector;
 
 /**
  * Everything of a model's attention that is known before memory is allocated: the groups with their
@@ -50,6 +51,15 @@ public record EnginePlan(
         batches,
         workspace,
         groups.map(GroupPlan::graphSupport).reduce(GraphSupport::weakest));
+  }
+
+  /**
+   * Plans some groups for batches up to one size.
+   *
+   * @throws BifocalException as {@link #of(Seq, Seq)}
+   */
+  public static EnginePlan of(BatchLimits largest, GroupPlan... groups) {
+    return of(Vector.of(groups), Vector.of(largest));
   }
 
   /** Bytes of the workspace with so many steps in flight. */

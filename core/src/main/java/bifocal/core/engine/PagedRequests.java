@@ -6,9 +6,13 @@ import bifocal.core.batch.ImageRanges;
 import bifocal.core.batch.SlotMapping;
 import bifocal.core.cache.BlockTable;
 import bifocal.core.cache.KvBlocks;
+import bifocal.core.cache.SequenceKeys;
 import bifocal.core.cache.SlotBuffer;
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
+import io.vavr.collection.Seq;
+import io.vavr.control.Option;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The requests of one layer group for a host without a block manager: which blocks each of them
@@ -22,12 +26,16 @@ public final class PagedRequests implements AutoCloseable {
   private final BlockTable table;
   private final SlotBuffer slots;
   private final BatchLimits limits;
+  private final @Nullable Sequence[] sequences;
+
+  private record Sequence(SequenceKeys keys, int[] images) {}
 
   private PagedRequests(KvBlocks blocks, BlockTable table, SlotBuffer slots, BatchLimits limits) {
     this.blocks = blocks;
     this.table = table;
     this.slots = slots;
     this.limits = limits;
+    this.sequences = new Sequence[limits.maxRequests()];
   }
 
   /** Room for the largest batch, without any request yet. */
@@ -47,6 +55,50 @@ public final class PagedRequests implements AutoCloseable {
     return table.tokens(row);
   }
 
+  /**
+   * Lets an empty row begin with what is cached of a sequence: whole blocks of it, and never all of
+   * its tokens. What the row computes of the sequence is cached in turn when it is {@linkplain
+   * #publish published}.
+   *
+   * @param tokenIds the row's tokens, as far as they are known
+   * @param images the sequence's images, also those whose tokens follow later
+   * @param mostTokens tokens at most
+   * @return tokens that the row has now
+   * @throws BifocalException {@code INVALID_PARAMETER}, {@code BLOCK_TABLE_TOO_SHORT}, {@code
+   *     NEGATIVE}, {@code IMAGE_REVERSED} or {@code IMAGE_OVERLAP}, with nothing leased
+   */
+  public int begin(int row, int[] tokenIds, Seq<SequenceImage> images, int mostTokens) {
+    requireRow(row);
+    SequenceKeys keys = SequenceKeys.of(blocks);
+    int[] ranges = new int[2 * images.size()];
+    for (int i = 0; i < images.size(); i++) {
+      SequenceImage image = images.get(i);
+      keys.image(image.first(), image.last(), image.content());
+      ranges[2 * i] = image.first();
+      ranges[2 * i + 1] = image.last();
+    }
+    keys.append(tokenIds);
+    int tokens = table.begin(row, keys, mostTokens);
+    sequences[row] = new Sequence(keys, ranges);
+    return tokens;
+  }
+
+  /** Names the next tokens of a row that began with a sequence; other rows have no names. */
+  public void append(int row, int... tokenIds) {
+    sequence(row).forEach(sequence -> sequence.keys().append(tokenIds));
+  }
+
+  /**
+   * Lets other rows find the full blocks of those that began with a sequence. To be called when all
+   * layers of a step have run.
+   */
+  public void publish() {
+    for (int row = 0; row < sequences.length; row++) {
+      int from = row;
+      sequence(row).forEach(sequence -> table.publish(from, sequence.keys()));
+    }
+  }
+
   /** Lets an empty row begin with all tokens of another; both hold the same blocks. */
   public void share(int from, int to) {
     table.share(from, to);
@@ -55,6 +107,22 @@ public final class PagedRequests implements AutoCloseable {
   /** Gives a row's blocks back and empties it. */
   public void release(int row) {
     table.release(row);
+    sequences[row] = null;
+  }
+
+  /** What is known of a row's tokens, absent when it began without. */
+  private Option<Sequence> sequence(int row) {
+    requireRow(row);
+    return Option.of(sequences[row]);
+  }
+
+  /** The images of the sequences that rows began with. */
+  public ImageRanges images() {
+    int[][] ranges = new int[sequences.length][];
+    for (int row = 0; row < ranges.length; row++) {
+      ranges[row] = sequence(row).map(Sequence::images).getOrElse(new int[0]);
+    }
+    return ImageRanges.of(ranges, ranges.length);
   }
 
   /**
@@ -85,6 +153,13 @@ public final class PagedRequests implements AutoCloseable {
             new SlotMapping(slots.tensor(queryStartLoc[newTokens.length])))
         .images(images)
         .build();
+  }
+
+  private void requireRow(int row) {
+    if (row < 0 || row >= sequences.length) {
+      throw BifocalException.of(
+          ErrorCode.SHAPE_MISMATCH, "row of a batch", row, "below " + sequences.length);
+    }
   }
 
   private void requireRoom(int[] newTokens) {

@@ -18,6 +18,7 @@ import bifocal.core.cache.KvScales;
 import bifocal.core.error.ErrorCode;
 import bifocal.core.layer.AttentionLayerSpec;
 import bifocal.core.layer.AttentionMask;
+import bifocal.core.layer.ImageMask;
 import bifocal.core.layer.LayerGroup;
 import bifocal.core.tensor.DType;
 import bifocal.core.tensor.TensorView;
@@ -33,6 +34,8 @@ import org.junit.jupiter.api.Timeout;
 class AttentionEngineTest {
   private static final KvCacheSpec CACHE =
       new KvCacheSpec(KvLayouts.NHD, KvCacheDtype.BFLOAT16, 16, 1, 8, 8, KvScales.ONE);
+  private static final KvCacheSpec WIDE_BLOCKS =
+      new KvCacheSpec(KvLayouts.NHD, KvCacheDtype.BFLOAT16, 32, 1, 8, 8, KvScales.ONE);
   private static final AttentionLayerSpec SPEC =
       AttentionLayerSpec.Dense.decoder(1, 1, 8, DType.BF16, AttentionMask.CAUSAL);
   private static final TensorView ROWS =
@@ -69,9 +72,71 @@ class AttentionEngineTest {
   void groupsAreFoundByName() {
     try (AttentionEngine engine = open()) {
       assertThat(engine.group("full").plan().backend()).isSameAs(full);
-      assertThat(engine.group("full").cache(0).numBlocks()).isEqualTo(4);
+      assertThat(engine.group("full").cache(0).numBlocks()).isEqualTo(5);
       assertRefused(ErrorCode.INVALID_PARAMETER, () -> engine.group("wide"))
           .contains("sliding, full");
+    }
+  }
+
+  @Test
+  void aRowBeginsWithWhatEveryGroupHasCached() {
+    try (AttentionEngine engine =
+        open(new GroupPlan(LayerGroup.of("full", SPEC), full, WIDE_BLOCKS))) {
+      assertThat(engine.begin(0, new int[49])).isZero();
+      engine.groups().forEach(group -> group.requests().schedule(new int[] {49}, ImageRanges.NONE));
+      engine.publish();
+      // 48 tokens are in whole blocks of 16, and 32 in whole blocks of 32.
+      assertThat(engine.begin(1, new int[60])).isEqualTo(32);
+      assertThat(engine.groups().map(group -> group.requests().tokens(1))).containsOnly(32);
+
+      engine.release(1);
+      assertThat(engine.groups().map(group -> group.requests().tokens(1))).containsOnly(0);
+    }
+  }
+
+  @Test
+  void twoImagesAreNeverTakenForEachOther() {
+    try (AttentionEngine engine = open()) {
+      engine.begin(0, new int[40], new SequenceImage(20, 30, "one"));
+      engine.groups().forEach(group -> group.requests().schedule(new int[] {40}, ImageRanges.NONE));
+      engine.publish();
+      assertThat(engine.begin(1, new int[40], new SequenceImage(20, 30, "other"))).isEqualTo(16);
+      engine.release(1);
+      assertThat(engine.begin(1, new int[40], new SequenceImage(20, 30, "one"))).isEqualTo(32);
+    }
+  }
+
+  @Test
+  void onlyAGroupWhoseMaskLooksAtImagesIsToldOfThem() {
+    AttentionLayerSpec seeing =
+        AttentionLayerSpec.Dense.decoder(
+            1, 1, 8, DType.BF16, AttentionMask.CAUSAL.withImages(ImageMask.OVERRIDE));
+    try (AttentionEngine engine =
+        open(new GroupPlan(LayerGroup.of("seeing", seeing), full, CACHE))) {
+      engine.begin(0, new int[20], new SequenceImage(2, 9, "picture"));
+      assertThat(engine.group("seeing").schedule(20, 0).images().count(0)).isEqualTo(1);
+      assertThat(engine.group("sliding").schedule(20, 0).images().isEmpty()).isTrue();
+    }
+  }
+
+  @Test
+  void tokensNamedLaterAreFoundInEveryGroup() {
+    try (AttentionEngine engine = open()) {
+      engine.begin(0, new int[15]);
+      engine.groups().forEach(group -> group.requests().schedule(new int[] {16}, ImageRanges.NONE));
+      engine.append(0, 0);
+      engine.publish();
+      assertThat(engine.begin(1, new int[17])).isEqualTo(16);
+    }
+  }
+
+  @Test
+  void aRowThatCannotBeginInOneGroupBeginsInNone() {
+    try (AttentionEngine engine = open()) {
+      engine.group("full").requests().schedule(new int[] {0, 1}, ImageRanges.NONE);
+      assertRefused(ErrorCode.INVALID_PARAMETER, () -> engine.begin(1, new int[17]));
+      assertThat(engine.group("sliding").requests().tokens(1)).isZero();
+      assertThat(engine.group("full").requests().tokens(1)).isEqualTo(1);
     }
   }
 
@@ -181,15 +246,17 @@ class AttentionEngineTest {
   }
 
   private AttentionEngine open() {
+    return open(new GroupPlan(LayerGroup.of("full", SPEC), full, CACHE));
+  }
+
+  private AttentionEngine open(GroupPlan second) {
     sliding.needing(limits -> scratch(512));
     full.needing(limits -> scratch(1024));
     return AttentionEngine.open(
         EnginePlan.of(
-            Vector.of(
-                new GroupPlan(LayerGroup.of("sliding", SPEC), sliding, CACHE),
-                new GroupPlan(LayerGroup.of("full", SPEC), full, CACHE)),
-            Vector.of(new BatchLimits(1, 8, 32), new BatchLimits(2, 2, 16))),
-        4);
+            Vector.of(new GroupPlan(LayerGroup.of("sliding", SPEC), sliding, CACHE), second),
+            Vector.of(new BatchLimits(1, 64, 64), new BatchLimits(2, 2, 16))),
+        5);
   }
 
   private static WorkspacePlan scratch(long bytes) {

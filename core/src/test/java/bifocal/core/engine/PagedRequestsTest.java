@@ -12,6 +12,7 @@ import bifocal.core.cache.KvCachePool;
 import bifocal.core.cache.KvCacheSpec;
 import bifocal.core.cache.KvLayouts;
 import bifocal.core.cache.KvScales;
+import bifocal.core.cache.SequenceKeys;
 import bifocal.core.error.ErrorCode;
 import io.vavr.collection.Vector;
 import java.lang.foreign.ValueLayout;
@@ -72,6 +73,59 @@ class PagedRequestsTest {
   }
 
   @Test
+  void aRowBeginsWithWhatOthersPublishedOfItsSequence() {
+    assertThat(begin(0, 16, 1, 2, 3, 4, 5, 6, 7, 8, 9)).isZero();
+    requests.schedule(new int[] {9}, ImageRanges.NONE);
+    requests.publish();
+
+    assertThat(begin(1, 16, 1, 2, 3, 4, 5, 6, 7, 8, 90)).isEqualTo(8);
+    assertThat(blocks.free()).isEqualTo(2);
+    assertThat(begin(2, 7, 1, 2, 3, 4, 5, 6, 7, 8, 90)).isEqualTo(4);
+  }
+
+  @Test
+  void tokensNamedLaterArePublishedToo() {
+    begin(0, 16, 1, 2, 3);
+    requests.schedule(new int[] {3}, ImageRanges.NONE);
+    requests.append(0, 4);
+    requests.schedule(new int[] {1}, ImageRanges.NONE);
+    requests.publish();
+    requests.release(0);
+
+    assertThat(blocks.known(sequence(1, 2, 3, 4))).isEqualTo(1);
+    assertThat(begin(0, 16, 1, 2, 3, 4, 5)).isEqualTo(4);
+  }
+
+  @Test
+  void theImagesOfItsSequenceStayWithARowUntilItIsReleased() {
+    requests.begin(1, new int[3], Vector.of(new SequenceImage(2, 6, "picture")), 16);
+    assertThat(requests.images()).isEqualTo(ImageRanges.of(new int[][] {{}, {2, 6}, {}}, 3));
+
+    requests.release(1);
+    assertThat(requests.images().isEmpty()).isTrue();
+  }
+
+  @Test
+  void aSequenceThatMakesNoSenseIsRefused() {
+    assertRefused(
+        ErrorCode.IMAGE_REVERSED,
+        () -> requests.begin(0, new int[3], Vector.of(new SequenceImage(6, 2, "x")), 16));
+    assertRefused(ErrorCode.SHAPE_MISMATCH, () -> begin(3, 16, 1));
+    assertRefused(ErrorCode.NEGATIVE, () -> begin(0, -1, 1));
+    assertThat(blocks.free()).isEqualTo(5);
+  }
+
+  @Test
+  void rowsWithoutNamesAreNotPublished() {
+    requests.schedule(new int[] {8}, ImageRanges.NONE);
+    requests.append(0, 1, 2, 3, 4, 5, 6, 7, 8);
+    requests.publish();
+
+    assertThat(blocks.known(sequence(1, 2, 3, 4))).isZero();
+    assertRefused(ErrorCode.SHAPE_MISMATCH, () -> requests.append(3, 1));
+  }
+
+  @Test
   void aBatchThatDoesNotFitChangesNothing() {
     requests.schedule(new int[] {8, 4}, ImageRanges.NONE);
 
@@ -107,5 +161,15 @@ class PagedRequestsTest {
 
     assertThat(blocks.free()).isEqualTo(5);
     assertRefused(ErrorCode.CLOSED, () -> requests.schedule(new int[] {1}, ImageRanges.NONE));
+  }
+
+  private int begin(int row, int mostTokens, int... tokens) {
+    return requests.begin(row, tokens, Vector.empty(), mostTokens);
+  }
+
+  private SequenceKeys sequence(int... tokens) {
+    SequenceKeys keys = SequenceKeys.of(blocks);
+    keys.append(tokens);
+    return keys;
   }
 }

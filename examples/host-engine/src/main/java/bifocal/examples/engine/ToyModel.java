@@ -4,43 +4,34 @@ import bifocal.core.batch.CommonAttentionMetadata;
 import bifocal.core.tensor.DType;
 import bifocal.core.tensor.TensorView;
 import bifocal.reference.HostTensor;
-import bifocal.reference.KeyValues;
 import java.lang.foreign.Arena;
+import java.util.stream.IntStream;
 
 /** In place of weights: numbers that follow from a token, its position, and what they are for. */
-record ToyModel(int headSize, int sharedTokens) implements KeyValues {
-  /** Queries (0), keys (1), values (2) or room for outputs (3) of a step's tokens. */
-  TensorView rows(Arena arena, CommonAttentionMetadata batch, int kind, int heads) {
-    int width = heads * headSize;
-    var memory = arena.allocate(2L * batch.tokens() * width);
-    var numbers = HostTensor.over(TensorView.ofHost(memory, DType.BF16, batch.tokens(), width));
+record ToyModel(int headSize, int sharedTokens) {
+  /** Queries (kind 0), keys (1) or values (2) of a step's new tokens, or of all tokens so far. */
+  TensorView rows(Arena arena, CommonAttentionMetadata batch, boolean all, int kind, int heads) {
+    int count = all ? IntStream.range(0, batch.live()).map(batch::seqLen).sum() : batch.tokens();
+    var memory = arena.allocate(2L * count * heads * headSize);
+    var rows = TensorView.ofHost(memory, DType.BF16, count, heads, headSize);
+    var numbers = HostTensor.over(TensorView.ofHost(memory, DType.BF16, rows.elements()));
+    int next = 0;
     for (int session = 0; session < batch.live(); session++) {
-      for (int i = 0; i < batch.queryLen(session); i++) {
-        int position = batch.firstPosition(session) + i;
-        for (int n = 0; n < width; n++) {
-          numbers.put(number(kind, session, position, n), batch.queryStart(session) + i, n);
+      for (int at = all ? 0 : batch.firstPosition(session); at < batch.seqLen(session); at++) {
+        for (int n = 0; n < heads * headSize; n++) {
+          int mixed = (token(session, at) * 131 + at) * 131 + kind * 4099 + n;
+          numbers.put(((mixed * 0x9E3779B1) >> 24) / 128f, next++); // exact in bf16
         }
       }
     }
-    return TensorView.ofHost(memory, DType.BF16, batch.tokens(), heads, headSize);
+    return rows;
   }
 
-  private float number(int kind, int session, int position, int n) {
-    int token = position < sharedTokens ? position : position + 1000 * (1 + session);
-    return ((((token * 4 + kind) * 131 + n) * 0x9E3779B1) >> 24) / 128f; // exact in bf16
+  int[] prompt(int session, int length) {
+    return IntStream.range(0, length).map(at -> token(session, at)).toArray();
   }
 
-  @Override
-  public void readKey(int session, int position, int head, float[] key) {
-    for (int d = 0; d < headSize; d++) {
-      key[d] = number(1, session, position, head * headSize + d);
-    }
-  }
-
-  @Override
-  public void readValue(int session, int position, int head, float[] value) {
-    for (int d = 0; d < headSize; d++) {
-      value[d] = number(2, session, position, head * headSize + d);
-    }
+  private int token(int session, int position) {
+    return position < sharedTokens ? position : position + 1000 * (1 + session);
   }
 }

@@ -49,12 +49,20 @@ class HostEngineTest {
   void thePictureGoesToTheGeneralChildAndTheHostsPairGoesByPhase() {
     assertThat(layers)
         .extracting(layer -> layer.group(1) + " " + layer.group(2))
-        .containsExactly("sliding A", "full A", "sliding B", "full A", "sliding B", "full B");
+        .containsExactly("sliding A", "full A", "sliding B", "full SPLIT", "sliding B", "full B");
+  }
+
+  @Test
+  void theSecondSessionFindsWhatTheFirstOneCached() {
+    // 40 tokens are the same, and two blocks of 16 are full of them.
+    assertThat(printed)
+        .contains("session 0: 0 of 45 tokens are cached")
+        .contains("session 1: 32 of 47 tokens are cached");
   }
 
   @Test
   void theSharedBeginningIsHeldOnce() {
-    // 45 and 47 tokens take three blocks of 16 each; two of them are full of what both begin with.
+    // Each session alone would hold three blocks.
     assertThat(layers)
         .extracting(layer -> layer.group(3))
         .containsExactly("3", "3", "4", "4", "4", "4");
