@@ -133,9 +133,6 @@ struct live {
   struct live *next;
 };
 
-typedef void (*launch_observer)(const char *name, const unsigned *geometry, const void *values,
-                                size_t bytes);
-
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct live *alive;
 static int device_count = 1;
@@ -149,7 +146,6 @@ static int primary_references[MOST_DEVICES];
 static long ticks;
 static int sticky;
 static int busy;
-static launch_observer observer;
 
 static const char *calls[MOST_CALLS];
 static long call_count;
@@ -347,7 +343,6 @@ EXPORT void fake_reset(void) {
   ticks = 0;
   sticky = 0;
   busy = 0;
-  observer = NULL;
   call_count = 0;
   fail_index = -1;
   fail_nth = 0;
@@ -424,11 +419,6 @@ EXPORT uint64_t fake_host_stream(uint64_t context) {
   stream->context = context;
   add(STREAM, stream, 0, 0);
   return (uint64_t)stream;
-}
-
-EXPORT void fake_observe(launch_observer seen) {
-  LOCKED;
-  observer = seen;
 }
 
 EXPORT int64_t fake_launches(void) {
@@ -634,10 +624,6 @@ static void run(const struct step *step, int replayed) {
         launches[launch_count] = step->launch;
         launches[launch_count].replayed = replayed;
         launch_count++;
-      }
-      if (observer) {
-        observer(step->launch.name, step->launch.geometry, step->launch.values,
-                 step->launch.bytes);
       }
       break;
     case STEP_COPY:
@@ -1064,6 +1050,12 @@ EXPORT int cuKernelGetFunction(uint64_t *function, uint64_t handle) {
   }
   *function = handle;
   return SUCCESS;
+}
+
+EXPORT int cuFuncLoad(uint64_t function) {
+  ENTER_CONTEXT(cuFuncLoad);
+  int capture = unsafe_in_capture();
+  return capture ? capture : kernel_of(function) ? SUCCESS : INVALID_HANDLE;
 }
 
 EXPORT int cuKernelGetParamInfo(uint64_t handle, size_t index, size_t *offset, size_t *bytes) {

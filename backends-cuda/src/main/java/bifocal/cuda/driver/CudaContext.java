@@ -201,7 +201,8 @@ public final class CudaContext implements AutoCloseable {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment out = arena.allocate(ValueLayout.JAVA_INT);
       int code = driver.pointerGetAttribute(out, DeviceRange.ORDINAL_ATTRIBUTE, address);
-      if (code == CudaError.INVALID_VALUE) {
+      int ordinal = out.get(ValueLayout.JAVA_INT, 0);
+      if (code == CudaError.INVALID_VALUE || (code == SUCCESS && ordinal < 0)) {
         throw BifocalException.of(
             ErrorCode.INVALID_PARAMETER,
             "address of device memory",
@@ -209,7 +210,6 @@ public final class CudaContext implements AutoCloseable {
             "memory that the driver knows");
       }
       check("cuPointerGetAttribute", code);
-      int ordinal = out.get(ValueLayout.JAVA_INT, 0);
       if (ordinal != device.ordinal()) {
         throw BifocalException.of(
             ErrorCode.DEVICE_MISMATCH,

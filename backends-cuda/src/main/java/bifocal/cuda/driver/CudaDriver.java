@@ -86,6 +86,7 @@ public final class CudaDriver {
   private final MethodHandle libraryUnload;
   private final MethodHandle libraryGetKernel;
   private final MethodHandle kernelGetFunction;
+  private final MethodHandle functionLoad;
   private final MethodHandle kernelGetParamInfo;
   private final MethodHandle kernelGetAttribute;
   private final MethodHandle kernelSetAttribute;
@@ -159,6 +160,7 @@ public final class CudaDriver {
     libraryUnload = link.function("cuLibraryUnload", JAVA_LONG);
     libraryGetKernel = link.function("cuLibraryGetKernel", ADDRESS, JAVA_LONG, ADDRESS);
     kernelGetFunction = link.function("cuKernelGetFunction", ADDRESS, JAVA_LONG);
+    functionLoad = link.function("cuFuncLoad", JAVA_LONG);
     kernelGetParamInfo =
         link.function("cuKernelGetParamInfo", JAVA_LONG, JAVA_LONG, ADDRESS, ADDRESS);
     kernelGetAttribute =
@@ -724,6 +726,15 @@ public final class CudaDriver {
       return (int) kernelGetFunction.invokeExact(function, kernel);
     } catch (Throwable thrown) {
       throw unexpected("cuKernelGetFunction", thrown);
+    }
+  }
+
+  /** {@code CUresult cuFuncLoad(CUfunction function)}. */
+  int functionLoad(long function) {
+    try {
+      return (int) functionLoad.invokeExact(function);
+    } catch (Throwable thrown) {
+      throw unexpected("cuFuncLoad", thrown);
     }
   }
 

@@ -43,6 +43,7 @@ public record CudaError(int code, String name, String text) {
           718, // invalid program counter
           719, // launch failed
           721, // tensor memory leaked
+          810, // the server of a shared device ended the client
           999 -> // unknown
           true;
       default -> false;

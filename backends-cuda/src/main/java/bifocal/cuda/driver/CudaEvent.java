@@ -56,6 +56,7 @@ public final class CudaEvent implements AutoCloseable {
   /** Whether the device has passed the mark; an event that was never recorded counts as passed. */
   public boolean done() {
     requireOpen("cuEventQuery");
+    context.makeCurrent();
     int code = context.driver().eventQuery(handle);
     if (code == CudaError.NOT_READY) {
       return false;
@@ -67,6 +68,7 @@ public final class CudaEvent implements AutoCloseable {
   /** Waits until the device has passed the mark. */
   public void synchronize() {
     requireOpen("cuEventSynchronize");
+    context.makeCurrent();
     context.check("cuEventSynchronize", context.driver().eventSynchronize(handle));
   }
 
@@ -74,6 +76,7 @@ public final class CudaEvent implements AutoCloseable {
   public float millisecondsSince(CudaEvent start) {
     requireOpen("cuEventElapsedTime");
     start.requireOpen("cuEventElapsedTime");
+    context.makeCurrent();
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment out = arena.allocate(ValueLayout.JAVA_FLOAT);
       context.check(

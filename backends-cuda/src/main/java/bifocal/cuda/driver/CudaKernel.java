@@ -66,6 +66,7 @@ public final class CudaKernel {
       long handle = out.get(ValueLayout.JAVA_LONG, 0);
       context.check("cuKernelGetFunction of " + symbol, driver.kernelGetFunction(out, handle));
       long function = out.get(ValueLayout.JAVA_LONG, 0);
+      context.check("cuFuncLoad of " + symbol, driver.functionLoad(function));
       return new CudaKernel(
           library, symbol, handle, function, parameters(context, symbol, handle, arena));
     }

@@ -90,6 +90,7 @@ public final class CudaStream implements AutoCloseable {
   /** Whether everything in the queue is done. */
   public boolean idle() {
     requireOpen("cuStreamQuery");
+    context.makeCurrent();
     int code = context.driver().streamQuery(handle);
     if (code == CudaError.NOT_READY) {
       return false;
@@ -101,6 +102,7 @@ public final class CudaStream implements AutoCloseable {
   /** Whether launches are recorded instead of run. */
   public boolean capturing() {
     requireOpen("cuStreamIsCapturing");
+    context.makeCurrent();
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment out = arena.allocate(ValueLayout.JAVA_INT);
       context.check("cuStreamIsCapturing", context.driver().streamIsCapturing(handle, out));

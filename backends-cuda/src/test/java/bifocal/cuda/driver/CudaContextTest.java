@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import bifocal.core.backend.AttentionObserver;
 import bifocal.core.backend.HostLaunchContext;
+import bifocal.core.engine.DeviceExecutor;
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
 import bifocal.cuda.fake.FakeCuda;
@@ -254,6 +255,25 @@ final class CudaContextTest {
 
       assertThat(fake.currentContext()).isEqualTo(context.handle());
     }
+  }
+
+  @Test
+  void aThreadOfItsOwnRunsSteps() {
+    try (CudaContext context = CudaContext.primary(fake.driver(), 0);
+        DeviceExecutor<CudaLaunchContext> device =
+            DeviceExecutor.start(
+                "device",
+                () -> new CudaLaunchContext(CudaStream.create(context), AttentionObserver.NONE),
+                launch -> launch.queue().close())) {
+      assertThat(
+              device.<Boolean>run(
+                  launch -> {
+                    launch.requireOwner();
+                    return launch.queue().idle();
+                  }))
+          .isTrue();
+    }
+    assertThat(fake.live().toJavaMap()).isEmpty();
   }
 
   @Test

@@ -20,17 +20,22 @@ import bifocal.core.workspace.WorkspacePlan;
 import bifocal.core.workspace.WorkspaceRegion;
 import bifocal.cuda.driver.CudaContext;
 import bifocal.cuda.driver.CudaStream;
+import bifocal.cuda.driver.DeviceRange;
 import bifocal.cuda.fake.FakeCuda;
 import io.vavr.collection.Vector;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.util.ArrayList;
+import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
 /** Device memory is estimated before it is asked for, and given back once. */
 final class DeviceMemoryTest {
   private static final long MIB = 1 << 20;
+  private static final KvCacheSpec SPEC =
+      new KvCacheSpec(KvLayouts.NHD, KvCacheDtype.BFLOAT16, 16, 2, 8, 8, KvScales.ONE);
 
   private final FakeCuda fake = FakeCuda.resetOrSkip();
   private final CudaContext context = CudaContext.primary(fake.driver(), 0);
@@ -189,9 +194,7 @@ final class DeviceMemoryTest {
 
   @Test
   void aPoolOnTheDeviceLeasesBlocksOfZerosAndCopiesThem() {
-    KvCacheSpec spec =
-        new KvCacheSpec(KvLayouts.NHD, KvCacheDtype.BFLOAT16, 16, 2, 8, 8, KvScales.ONE);
-    KvCachePool.Group group = new KvCachePool.Group("full", Vector.of("layer.0"), spec, 4);
+    KvCachePool.Group group = new KvCachePool.Group("full", Vector.of("layer.0"), SPEC, 4);
     try (CudaMemory memory = CudaMemory.unlimited(context);
         DeviceBlock block = memory.acquire("KV cache", KvCachePool.bytes(Vector.of(group)))) {
       KvCachePool pool =
@@ -201,17 +204,51 @@ final class DeviceMemoryTest {
       KvCacheView view = blocks.view("layer.0");
       BlockLease lease = blocks.lease(1);
       MemorySegment record =
-          view.memory().asSlice(view.blockOffset(lease.block(0)), spec.blockBytes());
+          view.memory().asSlice(view.blockOffset(lease.block(0)), SPEC.blockBytes());
       assertThat(read(record)).containsOnly(0);
 
       stream.fill(record, (byte) 0x3C);
       BlockLease second = lease.retain();
       int own = second.writable(0);
-      assertThat(read(view.memory().asSlice(view.blockOffset(own), spec.blockBytes())))
+      assertThat(read(view.memory().asSlice(view.blockOffset(own), SPEC.blockBytes())))
           .containsOnly(0x3C);
-      assertThatThrownBy(() -> view.tokens(spec.layout()))
+      assertThatThrownBy(() -> view.tokens(SPEC.layout()))
           .satisfies(refused(ErrorCode.DEVICE_MISMATCH));
       pool.close();
+    }
+  }
+
+  @Test
+  void blocksAreLeasedOnAThreadThatNeverSawTheContext() throws InterruptedException {
+    KvCachePool.Group group = new KvCachePool.Group("full", Vector.of("layer.0"), SPEC, 4);
+    try (CudaMemory memory = CudaMemory.unlimited(context);
+        DeviceBlock block = memory.acquire("KV cache", KvCachePool.bytes(Vector.of(group)));
+        KvCachePool pool =
+            KvCachePool.over(
+                block.segment(),
+                context.place(),
+                new StreamBlockMemory(stream),
+                Vector.of(group))) {
+      List<Integer> leased = new ArrayList<>();
+      Thread scheduler =
+          Thread.ofPlatform().start(() -> leased.add(pool.group("full").lease(2).size()));
+      scheduler.join();
+
+      assertThat(leased).containsExactly(2);
+    }
+  }
+
+  @Test
+  void aCacheOfTheHostsOwnMemoryIsAViewOfItsAddresses() {
+    try (CudaMemory memory = CudaMemory.unlimited(context);
+        DeviceBlock theirs = memory.acquire("the host's", 4 * SPEC.blockBytes() + 512)) {
+      KvCacheView view;
+      try (DeviceRange range = context.range(theirs.address() + 512, 4 * SPEC.blockBytes())) {
+        view = KvCacheView.wrap(range.segment(), SPEC, context.place(), 4, SPEC.blockBytes());
+        view.requireOpen();
+        assertThat(view.memory().address()).isEqualTo(theirs.address() + 512);
+      }
+      assertThatThrownBy(view::requireOpen).satisfies(refused(ErrorCode.CLOSED));
     }
   }
 

@@ -79,7 +79,7 @@ final class MetadataStagingTest {
     first.upload(stream, device.segment());
     assertThat(callsOf(staging::take)).isEmpty(); // the other slot is free
 
-    assertThat(callsOf(staging::take)).containsExactly("cuEventSynchronize");
+    assertThat(callsOf(staging::take)).containsExactly("cuCtxSetCurrent", "cuEventSynchronize");
   }
 
   @Test
