@@ -7,13 +7,16 @@ import static bifocal.composite.guice.AttentionBinder.platforms;
 import bifocal.composite.guice.PlatformModule;
 import bifocal.core.backend.BackendName;
 import bifocal.core.device.Platform;
+import bifocal.core.host.HostCheck;
 import bifocal.cpu.attention.CpuAttnBackend;
 import bifocal.cpu.attention.CpuRuntime;
 import bifocal.cpu.attention.FlexAttentionBackend;
+import bifocal.cpu.host.CpuHostCheck;
 import bifocal.cpu.select.CpuLatent;
 import bifocal.cpu.select.CpuPolicy;
 import bifocal.routing.MMPrefixAttentionRouting;
 import com.google.inject.AbstractModule;
+import io.vavr.control.Option;
 
 /** The backends of the host processor. */
 public final class CpuAttentionModule extends AbstractModule implements PlatformModule {
@@ -23,6 +26,11 @@ public final class CpuAttentionModule extends AbstractModule implements Platform
   @Override
   public Platform platform() {
     return Platform.CPU;
+  }
+
+  @Override
+  public Option<HostCheck> hostCheck() {
+    return Option.some(CpuHostCheck.ofThisHost());
   }
 
   @Override

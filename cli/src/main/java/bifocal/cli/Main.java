@@ -4,6 +4,7 @@ import bifocal.cli.attend.AttendCommand;
 import bifocal.cli.bench.BenchCommand;
 import bifocal.cli.command.CommandRunner;
 import bifocal.cli.command.Console;
+import bifocal.cli.doctor.DoctorCommand;
 import bifocal.cli.replay.ReplayCommand;
 import bifocal.cli.route.RouteCommand;
 import bifocal.cli.select.ComposeCommand;
@@ -44,6 +45,7 @@ public final class Main {
         .addSubcommand(new RouteCommand(console))
         .addSubcommand(new AttendCommand(console))
         .addSubcommand(new ReplayCommand(console))
-        .addSubcommand(BenchCommand.over(console));
+        .addSubcommand(BenchCommand.over(console))
+        .addSubcommand(DoctorCommand.over(console));
   }
 }

@@ -8,6 +8,7 @@ import bifocal.cpu.kernel.JavaKernels;
 import bifocal.cpu.kernel.ScalarTileMath;
 import bifocal.cpu.kernel.TileMath;
 import io.vavr.control.Option;
+import io.vavr.control.Try;
 import java.util.Locale;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -26,12 +27,17 @@ public record KernelChoice(CpuKernels kernels, String why) {
   private static final String VECTOR_MATH = "bifocal.cpu.vector.VectorTileMath";
 
   private static final class Shared {
-    static final KernelChoice CHOICE = choose(Option.of(System.getProperty(PROPERTY)));
+    static final Try<KernelChoice> CHOICE =
+        Try.of(() -> choose(Option.of(System.getProperty(PROPERTY))));
   }
 
-  /** The kernels of this JVM, chosen once. */
+  /**
+   * The kernels of this JVM, chosen once.
+   *
+   * @throws BifocalException as {@link #choose}
+   */
   public static KernelChoice ofThisJvm() {
-    return Shared.CHOICE;
+    return Shared.CHOICE.get();
   }
 
   /**
@@ -80,7 +86,7 @@ public record KernelChoice(CpuKernels kernels, String why) {
    *
    * @throws BifocalException {@code NATIVE_MISSING} that says why there are none
    */
-  public static CpuKernels nativeKernels() {
+  public static NativeKernels nativeKernels() {
     return NativeKernels.load();
   }
 

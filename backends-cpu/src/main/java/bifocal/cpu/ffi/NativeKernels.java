@@ -45,10 +45,17 @@ public final class NativeKernels implements CpuKernels {
 
   private final Functions functions;
   private final String isa;
+  private final String origin;
 
-  private NativeKernels(Functions functions, String isa) {
+  private NativeKernels(Functions functions, String isa, String origin) {
     this.functions = functions;
     this.isa = isa;
+    this.origin = origin;
+  }
+
+  /** Where the library came from, for reports. */
+  public String origin() {
+    return origin;
   }
 
   /** The library's functions. */
@@ -166,7 +173,7 @@ public final class NativeKernels implements CpuKernels {
               "found, but the instruction set that BIFOCAL_CPU_ISA names cannot run here", where)
           .withRemedy("unset BIFOCAL_CPU_ISA");
     }
-    return new NativeKernels(functions, isa);
+    return new NativeKernels(functions, isa, where);
   }
 
   /** {@code const char *bifocal_cpu_isa(void)}. */

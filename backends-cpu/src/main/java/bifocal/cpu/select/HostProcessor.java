@@ -1,26 +1,24 @@
 package bifocal.cpu.select;
 
 import bifocal.core.device.DeviceProfile.CpuIsa;
+import bifocal.core.host.HostFiles;
 import io.vavr.collection.HashSet;
 import io.vavr.collection.Set;
-import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
-import java.util.stream.Stream;
 
 /** The instruction set of the processor underneath. */
-final class HostProcessor {
-  private static final Path FLAGS = Path.of("/proc/cpuinfo");
+public final class HostProcessor {
+  private static final String FLAGS = "/proc/cpuinfo";
 
   private HostProcessor() {}
 
   /** The strongest known set; {@code GENERIC} where the system does not say. */
-  static CpuIsa isa() {
-    try (Stream<String> lines = Files.lines(FLAGS)) {
-      return of(lines.filter(line -> line.startsWith("flags")).findFirst().orElse(""));
-    } catch (IOException unreadable) {
-      return CpuIsa.GENERIC;
-    }
+  public static CpuIsa isa() {
+    return isa(HostFiles.ofThisHost());
+  }
+
+  /** The strongest known set that the files of a host name. */
+  public static CpuIsa isa(HostFiles files) {
+    return of(files.lines(FLAGS).find(line -> line.startsWith("flags")).getOrElse(""));
   }
 
   /** The strongest set that a line of flags names. */

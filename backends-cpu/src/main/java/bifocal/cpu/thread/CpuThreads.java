@@ -1,5 +1,6 @@
 package bifocal.cpu.thread;
 
+import io.vavr.control.Try;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.concurrent.locks.LockSupport;
@@ -32,12 +33,18 @@ public final class CpuThreads {
   }
 
   private static final class Shared {
-    static final CpuThreads THREADS = new CpuThreads(ThreadBudget.ofThisProcess());
+    static final Try<CpuThreads> THREADS =
+        Try.of(() -> new CpuThreads(ThreadBudget.ofThisProcess()));
   }
 
-  /** The threads of this JVM, started when first asked for. */
+  /**
+   * The threads of this JVM, started when first asked for.
+   *
+   * @throws bifocal.core.error.BifocalException {@code INVALID_OPTION}, as {@link
+   *     ThreadBudget#ofThisProcess}
+   */
   public static CpuThreads shared() {
-    return Shared.THREADS;
+    return Shared.THREADS.get();
   }
 
   /** Threads of one job at most, the caller included. */

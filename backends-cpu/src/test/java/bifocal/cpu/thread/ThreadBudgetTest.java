@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
+import bifocal.core.host.HostFiles;
+import bifocal.cpu.attention.CpuRuntime;
 import io.vavr.control.Option;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -34,8 +36,17 @@ final class ThreadBudgetTest {
   }
 
   @Test
-  void thePropertyOutranksBoth() {
-    assertThat(ThreadBudget.of(Option.some("5"), 2, Option.some(1.0)).threads()).isEqualTo(5);
+  void thePropertyStandsInForTheQuota() {
+    assertThat(ThreadBudget.of(Option.some("5"), 8, Option.some(1.0)))
+        .hasToString("5 threads: set by -Dbifocal.cpu.threads");
+    assertThat(ThreadBudget.of(Option.some("1"), 8, Option.none()).threads()).isEqualTo(1);
+  }
+
+  @Test
+  void thereAreNeverMoreThreadsThanCpusAndTheReasonSaysWhatWasAskedFor() {
+    assertThat(ThreadBudget.of(Option.some("5"), 2, Option.some(1.0)))
+        .hasToString(
+            "2 threads: CPUs of the affinity mask, though -Dbifocal.cpu.threads asks for 5");
   }
 
   @Test
@@ -56,31 +67,45 @@ final class ThreadBudgetTest {
   }
 
   @Test
-  void theTightestGroupUpwardsCounts(@TempDir Path root) throws IOException {
-    Path inner = Files.createDirectories(root.resolve("outer/inner"));
-    Files.writeString(root.resolve("cpu.max"), "max 100000\n");
-    Files.writeString(root.resolve("outer/cpu.max"), "765000 100000\n");
-    Files.writeString(inner.resolve("cpu.max"), "900000 100000\n");
+  void theHostsFilesAreRead(@TempDir Path root) throws IOException {
+    write(root, "proc/self/status", "Name:\tjava\nCpus_allowed_list:\t0-3,8-11\n");
+    write(root, "proc/self/cgroup", "0::/job\n");
+    write(root, "sys/fs/cgroup/job/cpu.max", "765000 100000\n");
 
-    assertThat(ThreadBudget.quota(root, "0::/outer/inner\n").get()).isEqualTo(7.65);
-    assertThat(ThreadBudget.quota(root, "0::/\n").isEmpty()).isTrue();
-    assertThat(ThreadBudget.quota(root, "").isEmpty()).isTrue();
+    assertThat(ThreadBudget.of(Option.none(), new HostFiles(root)))
+        .hasToString("7 threads: cgroup quota of 7.65 CPUs, rounded down; affinity allows 8");
   }
 
   @Test
-  void groupsOfTheFirstVersionCount(@TempDir Path root) throws IOException {
-    Path group = Files.createDirectories(root.resolve("cpu/job"));
-    Files.writeString(group.resolve("cpu.cfs_quota_us"), "250000\n");
-    Files.writeString(group.resolve("cpu.cfs_period_us"), "100000\n");
-    Files.writeString(root.resolve("cpu/cpu.cfs_quota_us"), "-1\n");
+  void groupsOfTheFirstVersionAreReadToo(@TempDir Path root) throws IOException {
+    write(root, "proc/self/status", "Cpus_allowed_list:\t0-7\n");
+    write(root, "proc/self/cgroup", "4:cpu,cpuacct:/job\n");
+    write(root, "sys/fs/cgroup/cpu/job/cpu.cfs_quota_us", "250000\n");
+    write(root, "sys/fs/cgroup/cpu/job/cpu.cfs_period_us", "100000\n");
 
-    assertThat(ThreadBudget.quota(root, "4:cpu,cpuacct:/job\n3:memory:/job\n").get())
-        .isEqualTo(2.5);
+    assertThat(ThreadBudget.of(Option.none(), new HostFiles(root)).threads()).isEqualTo(2);
+  }
+
+  @Test
+  void aSystemThatSaysNothingHasTheCpusThatTheJvmCounts(@TempDir Path empty) {
+    assertThat(ThreadBudget.of(Option.none(), new HostFiles(empty)).threads())
+        .isEqualTo(Runtime.getRuntime().availableProcessors());
+  }
+
+  @Test
+  void twoEnginesShareOneBudget() {
+    assertThat(CpuRuntime.ofThisJvm().threads()).isSameAs(CpuRuntime.ofThisJvm().threads());
+    assertThat(CpuThreads.shared().threads()).isEqualTo(ThreadBudget.ofThisProcess().threads());
   }
 
   @Test
   void thisProcessHasABudget() {
     assertThat(ThreadBudget.ofThisProcess().threads()).isPositive();
     assertThat(ThreadBudget.ofThisProcess().why()).isNotBlank();
+  }
+
+  private static void write(Path root, String file, String text) throws IOException {
+    Files.createDirectories(root.resolve(file).getParent());
+    Files.writeString(root.resolve(file), text);
   }
 }

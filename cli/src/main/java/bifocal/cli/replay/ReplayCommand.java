@@ -7,8 +7,10 @@ import bifocal.cli.command.JsonText;
 import bifocal.cli.command.OutputOptions;
 import bifocal.cli.replay.Replay.Contender;
 import bifocal.cli.replay.Replay.Outcome;
+import bifocal.cli.replay.Summary.Condition;
 import bifocal.cli.replay.Summary.Refused;
 import bifocal.composite.guice.BifocalInjector;
+import bifocal.composite.guice.PlatformModule;
 import bifocal.composite.guice.PlatformModules;
 import bifocal.core.cache.KvCacheDtype;
 import bifocal.core.device.DeviceProfile;
@@ -16,6 +18,7 @@ import bifocal.core.device.Platform;
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
 import bifocal.core.error.NearestName;
+import bifocal.core.host.HostCheck;
 import bifocal.core.layer.ImageMask;
 import bifocal.core.layer.LayerGroup;
 import bifocal.core.model.ModelCatalog;
@@ -137,7 +140,8 @@ public final class ReplayCommand implements Callable<Integer> {
       names = "--mask",
       paramLabel = "MODE",
       description =
-          "How images join masks that see them: override, clamp_past, clamp_both, none; default: the model's.")
+          "How images join masks that see them: override, clamp_past, clamp_both, none; default:"
+              + " the model's.")
   private Optional<ImageMask> mask = Optional.empty();
 
   @Option(
@@ -229,7 +233,11 @@ public final class ReplayCommand implements Callable<Integer> {
             .run(new Progress(console, requests));
     Seq<String> cautions = trace.isPresent() ? Vector.empty() : TraceFile.CAUTIONS;
     Summary summary =
-        new Summaries(outcome, running.map(contender -> contender.backend().name()), refused)
+        new Summaries(
+                outcome,
+                running.map(contender -> contender.backend().name()),
+                refused,
+                conditions())
             .of(
                 window,
                 workload,
@@ -265,6 +273,15 @@ public final class ReplayCommand implements Callable<Integer> {
                     step ->
                         new StepCapture(
                             step, folder.getOrElse(Path.of(DEFAULT_FOLDER)), captureTensors))));
+  }
+
+  private Seq<Condition> conditions() {
+    return PlatformModules.detect()
+        .present()
+        .filter(module -> module.platform() == platform)
+        .flatMap(PlatformModule::hostCheck)
+        .flatMap(HostCheck::conditions)
+        .map(finding -> new Condition(finding.topic(), finding.seen()));
   }
 
   private static Selector selector() {

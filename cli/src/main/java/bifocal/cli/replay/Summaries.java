@@ -7,6 +7,7 @@ import bifocal.cli.replay.StepRecord.Phase;
 import bifocal.cli.replay.Summary.Agreed;
 import bifocal.cli.replay.Summary.BackendChecks;
 import bifocal.cli.replay.Summary.BackendTimes;
+import bifocal.cli.replay.Summary.Condition;
 import bifocal.cli.replay.Summary.GroupChecksum;
 import bifocal.cli.replay.Summary.KernelTime;
 import bifocal.cli.replay.Summary.ModelFacts;
@@ -36,8 +37,10 @@ import io.vavr.control.Option;
  *
  * @param names backends in the order in which they ran, the replayed one first
  * @param refused backends that were to be compared and could not
+ * @param conditions what computed, and on how many threads
  */
-record Summaries(Outcome outcome, Seq<BackendName> names, Seq<Refused> refused) {
+record Summaries(
+    Outcome outcome, Seq<BackendName> names, Seq<Refused> refused, Seq<Condition> conditions) {
 
   Summary of(
       TraceFile trace,
@@ -57,6 +60,7 @@ record Summaries(Outcome outcome, Seq<BackendName> names, Seq<Refused> refused) 
         trace(trace, workload, count, cautions.isEmpty() ? "" : TraceFile.ATTRIBUTION, seed),
         new ModelFacts(
             modelId, dtype.label(), groups.head().layers().size(), groups.map(Summaries::group)),
+        conditions,
         outcome.steps(),
         queryTokens,
         imageSteps(replayed),

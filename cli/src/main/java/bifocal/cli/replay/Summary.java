@@ -8,6 +8,7 @@ import io.vavr.control.Option;
  *
  * @param trace what was served
  * @param model whose shapes
+ * @param conditions what computed, and on how many threads and why
  * @param steps number of steps
  * @param queryTokens query tokens of all steps, counted once for all groups
  * @param imageSteps steps that hold an image query
@@ -28,6 +29,7 @@ import io.vavr.control.Option;
 record Summary(
     TraceFacts trace,
     ModelFacts model,
+    Seq<Condition> conditions,
     int steps,
     long queryTokens,
     int imageSteps,
@@ -62,6 +64,8 @@ record Summary(
       long seed) {}
 
   record ModelFacts(String id, String dtype, int layersPerGroup, Seq<String> groups) {}
+
+  record Condition(String topic, String seen) {}
 
   record RouteCount(String group, String route, int batches) {}
 

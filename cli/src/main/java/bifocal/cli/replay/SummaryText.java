@@ -3,6 +3,7 @@ package bifocal.cli.replay;
 import bifocal.cli.replay.Summary.Agreed;
 import bifocal.cli.replay.Summary.BackendChecks;
 import bifocal.cli.replay.Summary.BackendTimes;
+import bifocal.cli.replay.Summary.Condition;
 import bifocal.cli.replay.Summary.KernelTime;
 import bifocal.cli.replay.Summary.PhaseTime;
 import bifocal.cli.replay.Summary.Ratio;
@@ -40,8 +41,8 @@ final class SummaryText {
         trace.promptTokens(),
         trace.outputTokens());
     line(
-        "images   %d of %d tokens in %d requests, seeded places (seed %d); count read as %s; %d left"
-            + " out for want of room",
+        "images   %d of %d tokens in %d requests, seeded places (seed %d); count read as %s; %d"
+            + " left out for want of room",
         trace.images(),
         trace.imageTokens(),
         trace.imageRequests(),
@@ -54,6 +55,9 @@ final class SummaryText {
         summary.model().dtype(),
         plural(summary.model().layersPerGroup(), "layer"),
         summary.model().groups().mkString("; "));
+    for (Condition condition : summary.conditions()) {
+      line("%-8s %s", condition.topic(), condition.seen());
+    }
     line(
         "steps    %,d with %,d query tokens; %d hold an image query; %d waits for an image's room",
         summary.steps(), summary.queryTokens(), summary.imageSteps(), summary.deferrals());

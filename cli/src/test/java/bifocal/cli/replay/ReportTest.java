@@ -101,6 +101,14 @@ class ReportTest {
   }
 
   @Test
+  void theHeadSaysOnHowManyThreadsAndWhyAndWhichKernelsRan() {
+    assertThat(run.out())
+        .containsPattern("threads {2}\\d+ threads?: \\S+")
+        .contains("kernels  the CPU backends run on ");
+    assertThat(data().at("/summary/conditions")).hasSize(2);
+  }
+
+  @Test
   void pageShowsWhatSelectionSaysOfEachGroup() {
     JsonNode sliding = data().at("/selections/0");
     assertThat(sliding.get("group").asText()).isEqualTo("sliding");
