@@ -62,18 +62,16 @@ INLINE float f16_to_float(uint16_t x) {
 }
 
 // Rounds a float to a smaller binary format: nearest even, subnormals kept, overflow left to the caller.
-// mantissa: its stored bits; smallest: exponent of its smallest normal number.
+// mantissa: its stored bits; smallest: exponent of its smallest normal number. Without branches, so that loops become vectors.
 INLINE uint32_t narrow_magnitude(float x, int mantissa, int smallest) {
     const uint32_t b = bits_of(x) & 0x7FFFFFFF;
-    const int exponent = (int)(b >> 23) - 127;
-    if (exponent < smallest) {
-        // Adding a power of two whose last place is the format's smallest subnormal rounds there.
-        const float magic = float_of((uint32_t)(smallest - mantissa + 23 + 127) << 23);
-        return bits_of(float_of(b) + magic) - bits_of(magic);
-    }
+    // Adding a power of two whose last place is the format's smallest subnormal rounds there.
+    const float magic = float_of((uint32_t)(smallest - mantissa + 23 + 127) << 23);
+    const uint32_t subnormal = bits_of(float_of(b) + magic) - bits_of(magic);
     const int drop = 23 - mantissa;
     const uint32_t rounded = b + ((1u << (drop - 1)) - 1) + ((b >> drop) & 1);
-    return (rounded - ((uint32_t)(smallest - 1 + 127) << 23)) >> drop;
+    const uint32_t normal = (rounded - ((uint32_t)(smallest - 1 + 127) << 23)) >> drop;
+    return b < (uint32_t)(smallest + 127) << 23 ? subnormal : normal;
 }
 
 INLINE uint16_t float_to_f16(float x) {
@@ -99,36 +97,29 @@ INLINE float e4m3_to_float(uint8_t x) {
     return float_of(sign | ((magnitude << 20) + (120u << 23)));
 }
 
-INLINE uint8_t float_to_e4m3(float x) {
-    const uint8_t sign = (uint8_t)(bits_of(x) >> 24 & 0x80);
-    if (x != x) {
-        return sign | 0x7F;
-    }
-    if (fabsf(x) >= 448.0f) {
-        return sign | 0x7E;
-    }
-    return (uint8_t)(sign | narrow_magnitude(x, 3, -6));
+// To a format of one byte whose largest finite value has these bits; what is larger becomes it, and NaN stays what it is.
+INLINE uint8_t narrow_byte(float x, int mantissa, int smallest, float largest, uint32_t largest_bits, uint32_t nan) {
+    const uint32_t b = bits_of(x);
+    const uint32_t magnitude = b & 0x7FFFFFFF;
+    uint32_t narrow = narrow_magnitude(x, mantissa, smallest);
+    narrow = magnitude >= bits_of(largest) ? largest_bits : narrow;
+    narrow = magnitude > 0x7F800000 ? nan : narrow;
+    return (uint8_t)((b >> 24 & 0x80) | narrow);
 }
+
+INLINE uint8_t float_to_e4m3(float x) { return narrow_byte(x, 3, -6, 448.0f, 0x7E, 0x7F); }
 
 INLINE float e5m2_to_float(uint8_t x) { return f16_to_float((uint16_t)(x << 8)); }
 
-INLINE uint8_t float_to_e5m2(float x) {
-    const uint8_t sign = (uint8_t)(bits_of(x) >> 24 & 0x80);
-    if (x != x) {
-        return sign | 0x7E;
-    }
-    if (fabsf(x) >= 57344.0f) {
-        return sign | 0x7B;
-    }
-    return (uint8_t)(sign | narrow_magnitude(x, 2, -14));
-}
+INLINE uint8_t float_to_e5m2(float x) { return narrow_byte(x, 2, -14, 57344.0f, 0x7B, 0x7E); }
 
 INLINE int8_t float_to_i8(float x) {
-    if (x != x) {
-        return 0;
-    }
-    const float r = rintf(fminf(fmaxf(x, -127.0f), 127.0f));
-    return (int8_t)r;
+    float y = x > 127.0f ? 127.0f : x;
+    y = y < -127.0f ? -127.0f : y;
+    y = y == y ? y : 0;
+    // Rounds to a whole number, to the even one from half way.
+    const int32_t whole = (int32_t)(bits_of(y + 0x1.8p23f) - bits_of(0x1.8p23f));
+    return (int8_t)whole;
 }
 
 INLINE int32_t smaller(int32_t a, int32_t b) { return a < b ? a : b; }

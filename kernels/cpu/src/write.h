@@ -1,25 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stores keys and values in the cache's order and type.
+// Stores keys and values in the cache's order and type. Tokens come in runs that lie side by side in a sub-block: a whole
+// sub-block of K is a transposition, two tokens of V are an interleaving; what is left over goes one by one.
 
 #define MOST_HEAD_SIZE 1024
+#define RUN 16
+
+typedef int32_t words __attribute__((vector_size(16), aligned(4), may_alias));
+typedef int64_t long_words __attribute__((vector_size(16), aligned(2), may_alias));
+typedef int16_t halves __attribute__((vector_size(16), aligned(2), may_alias));
+typedef int8_t octets __attribute__((vector_size(16), aligned(1), may_alias));
+
+#ifdef __clang__
+#define SHUFFLE(T, A, B, ...) __builtin_shufflevector(A, B, __VA_ARGS__)
+#else
+#define SHUFFLE(T, A, B, ...) __builtin_shuffle(A, B, (T){__VA_ARGS__})
+#endif
+#define LOW_WORDS(A, B) SHUFFLE(words, A, B, 0, 4, 1, 5)
+#define HIGH_WORDS(A, B) SHUFFLE(words, A, B, 2, 6, 3, 7)
+#define LOW_LONG(A, B) SHUFFLE(long_words, A, B, 0, 2)
+#define HIGH_LONG(A, B) SHUFFLE(long_words, A, B, 1, 3)
+#define LOW_HALVES(A, B) SHUFFLE(halves, A, B, 0, 8, 1, 9, 2, 10, 3, 11)
+#define HIGH_HALVES(A, B) SHUFFLE(halves, A, B, 4, 12, 5, 13, 6, 14, 7, 15)
+#define LOW_OCTETS(A, B) SHUFFLE(octets, A, B, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+#define HIGH_OCTETS(A, B) SHUFFLE(octets, A, B, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+
+// ---------------------------------------------------------------------------------------------------- conversion
 
 INLINE void quantise(const int type, const float *x, int n, uint8_t *to) {
     for (int i = 0; i < n; i++) {
         switch (type) {
-        case E4M3:
-        case E4M3_PTH: to[i] = float_to_e4m3(x[i]); break;
+        case E4M3: to[i] = float_to_e4m3(x[i]); break;
         case E5M2: to[i] = float_to_e5m2(x[i]); break;
         default: to[i] = (uint8_t)float_to_i8(x[i]); break;
         }
     }
 }
 
+// Of those that are numbers.
 static float largest_magnitude(const float *x, int n) {
-    float m = 0;
+    int32_t m = 0;
     for (int i = 0; i < n; i++) {
-        m = fabsf(x[i]) > m ? fabsf(x[i]) : m;
+        int32_t b = (int32_t)(bits_of(x[i]) & 0x7FFFFFFF);
+        b = b > 0x7F800000 ? 0 : b;
+        m = b > m ? b : m;
     }
-    return m;
+    return float_of((uint32_t)m);
 }
 
 // One token of one head as the cache's elements, in head order.
@@ -35,11 +60,10 @@ static void convert_row(int type, float *x, int n, float scale, void *to, float 
             x[i] = x[i] / divisor;
         }
     }
-    if (type == F32 || type == F16 || type == BF16) {
-        from_floats(type, x, n, 1, to);
-        return;
-    }
     switch (type) {
+    case F32:
+    case F16:
+    case BF16: from_floats(type, x, n, 1, to); break;
     case E4M3:
     case E4M3_PTH: quantise(E4M3, x, n, to); break;
     case E5M2: quantise(E5M2, x, n, to); break;
@@ -47,67 +71,195 @@ static void convert_row(int type, float *x, int n, float scale, void *to, float 
     }
 }
 
-static void scatter_k(int type, const void *from, int n, int place, char *head) {
+// The rows of a run as the cache's elements: where they are if they are that already, else in `room`.
+static void convert_rows(const bifocal_cpu_kv_write *w, const void *source, int64_t stride, int64_t offset, int count, int n, float scale,
+                         char *room, const char **rows, float *token_scales) {
+    const int type = w->cache.dtype;
+    const int source_bytes = element_bytes(w->dtype);
     const int bytes = element_bytes(type);
-    char *to = head + (int64_t)(place / 16) * 16 * n * bytes;
-    if (type == F32) {
-        for (int d = 0; d < n; d++) {
-            ((float *)to)[d * 16 + place % 16] = ((const float *)from)[d];
+    for (int i = 0; i < count; i++) {
+        const char *from = bytes_at(source, (i * stride + offset) * source_bytes);
+        if (type == w->dtype && scale == 1) {
+            rows[i] = from;
+            continue;
         }
-    } else if (bytes == 2) {
-        for (int d = 0; d < n; d += 2) {
-            memcpy(to + (int64_t)(d / 2 * 32 + place % 16 * 2) * 2, (const uint16_t *)from + d, 4);
+        float x[MOST_HEAD_SIZE];
+        char *to = room + (int64_t)i * n * bytes;
+        to_floats(w->dtype, from, n, x);
+        convert_row(type, x, n, scale, to, token_scales + i);
+        rows[i] = to;
+    }
+}
+
+// ------------------------------------------------------------------------------------------------------- layout
+
+// A row's units of so many bytes, each to its place in a line of sixteen.
+INLINE void scatter_units(const int unit, const char *row, int units, int place, char *to) {
+    for (int u = 0; u < units; u++) {
+        memcpy(to + ((int64_t)u * RUN + place) * unit, row + (int64_t)u * unit, (size_t)unit);
+    }
+}
+
+// Sixteen rows of words to lines of sixteen words.
+static void transpose_words(const char *const *rows, int units, char *to) {
+    int u = 0;
+    for (; u + 4 <= units; u += 4) {
+        UNROLL for (int r = 0; r < RUN; r += 4) {
+            const words a = *(const words *)(rows[r] + u * 4), b = *(const words *)(rows[r + 1] + u * 4);
+            const words c = *(const words *)(rows[r + 2] + u * 4), d = *(const words *)(rows[r + 3] + u * 4);
+            const long_words ab = (long_words)LOW_WORDS(a, b), cd = (long_words)LOW_WORDS(c, d);
+            const long_words ab_high = (long_words)HIGH_WORDS(a, b), cd_high = (long_words)HIGH_WORDS(c, d);
+            char *line = to + (int64_t)u * 64 + r * 4;
+            *(long_words *)line = LOW_LONG(ab, cd);
+            *(long_words *)(line + 64) = HIGH_LONG(ab, cd);
+            *(long_words *)(line + 128) = LOW_LONG(ab_high, cd_high);
+            *(long_words *)(line + 192) = HIGH_LONG(ab_high, cd_high);
         }
-    } else {
-        for (int d = 0; d < n; d += 2) {
-            memcpy(to + d / 2 * 32 + place % 16 * 2, (const uint8_t *)from + d, 2);
+    }
+    for (int r = 0; r < RUN; r++) {
+        scatter_units(4, rows[r] + u * 4, units - u, r, to + (int64_t)u * 64);
+    }
+}
+
+// Sixteen rows of two-byte units to lines of sixteen units.
+static void transpose_halves(const char *const *rows, int units, char *to) {
+    int u = 0;
+    for (; u + 8 <= units; u += 8) {
+        UNROLL for (int r = 0; r < RUN; r += 8) {
+            words pairs[8];
+            UNROLL for (int i = 0; i < 4; i++) {
+                const halves a = *(const halves *)(rows[r + 2 * i] + u * 2), b = *(const halves *)(rows[r + 2 * i + 1] + u * 2);
+                pairs[i] = (words)LOW_HALVES(a, b);
+                pairs[i + 4] = (words)HIGH_HALVES(a, b);
+            }
+            UNROLL for (int i = 0; i < 8; i += 4) {
+                const long_words ab = (long_words)LOW_WORDS(pairs[i], pairs[i + 1]), cd = (long_words)LOW_WORDS(pairs[i + 2], pairs[i + 3]);
+                const long_words ab_high = (long_words)HIGH_WORDS(pairs[i], pairs[i + 1]);
+                const long_words cd_high = (long_words)HIGH_WORDS(pairs[i + 2], pairs[i + 3]);
+                char *line = to + (int64_t)(u + i) * 32 + r * 2;
+                *(long_words *)line = LOW_LONG(ab, cd);
+                *(long_words *)(line + 32) = HIGH_LONG(ab, cd);
+                *(long_words *)(line + 64) = LOW_LONG(ab_high, cd_high);
+                *(long_words *)(line + 96) = HIGH_LONG(ab_high, cd_high);
+            }
+        }
+    }
+    for (int r = 0; r < RUN; r++) {
+        scatter_units(2, rows[r] + u * 2, units - u, r, to + (int64_t)u * 32);
+    }
+}
+
+// A run of K; place: of its first token in the block.
+static void store_k(int type, const char *const *rows, int count, int n, int place, char *head) {
+    const int bytes = element_bytes(type);
+    char *to = head + (int64_t)(place / RUN) * RUN * n * bytes;
+    const int unit = bytes * pair_width(type);
+    const int units = n / pair_width(type);
+    if (count == RUN) {
+        if (unit == 4) {
+            transpose_words(rows, units, to);
+        } else {
+            transpose_halves(rows, units, to);
+        }
+        return;
+    }
+    for (int i = 0; i < count; i++) {
+        if (unit == 4) {
+            scatter_units(4, rows[i], units, (place + i) % RUN, to);
+        } else {
+            scatter_units(2, rows[i], units, (place + i) % RUN, to);
         }
     }
 }
 
-static void scatter_v(int type, const void *from, int n, int place, char *head) {
-    const int bytes = element_bytes(type);
-    if (type == F32) {
-        memcpy(head + (int64_t)place * n * 4, from, (size_t)n * 4);
-        return;
+// Two rows, their elements in turn.
+INLINE void interleave(const int bytes, const char *a, const char *b, int n, char *to) {
+    int d = 0;
+    for (; d + 16 / bytes <= n; d += 16 / bytes) {
+        if (bytes == 2) {
+            const halves x = *(const halves *)(a + d * 2), y = *(const halves *)(b + d * 2);
+            *(halves *)(to + d * 4) = LOW_HALVES(x, y);
+            *(halves *)(to + d * 4 + 16) = HIGH_HALVES(x, y);
+        } else {
+            const octets x = *(const octets *)(a + d), y = *(const octets *)(b + d);
+            *(octets *)(to + d * 2) = LOW_OCTETS(x, y);
+            *(octets *)(to + d * 2 + 16) = HIGH_OCTETS(x, y);
+        }
     }
-    char *to = head + (int64_t)(place / 2 * 2) * n * bytes;
-    for (int d = 0; d < n; d++) {
-        memcpy(to + (d * 2 + place % 2) * bytes, bytes_at(from, d * bytes), (size_t)bytes);
+    for (; d < n; d++) {
+        memcpy(to + d * 2 * bytes, a + d * bytes, (size_t)bytes);
+        memcpy(to + (d * 2 + 1) * bytes, b + d * bytes, (size_t)bytes);
+    }
+}
+
+INLINE void store_v_typed(const int bytes, const char *const *rows, int count, int n, int place, char *head) {
+    for (int i = 0; i < count;) {
+        const int at = place + i;
+        char *to = head + (int64_t)(at / 2 * 2) * n * bytes;
+        if (at % 2 == 0 && i + 1 < count) {
+            interleave(bytes, rows[i], rows[i + 1], n, to);
+            i += 2;
+            continue;
+        }
+        for (int d = 0; d < n; d++) {
+            memcpy(to + (d * 2 + at % 2) * bytes, rows[i] + d * bytes, (size_t)bytes);
+        }
+        i++;
+    }
+}
+
+static void store_v(int type, const char *const *rows, int count, int n, int place, char *head) {
+    if (type == F32) {
+        for (int i = 0; i < count; i++) {
+            memcpy(head + (int64_t)(place + i) * n * 4, rows[i], (size_t)n * 4);
+        }
+    } else if (element_bytes(type) == 2) {
+        store_v_typed(2, rows, count, n, place, head);
+    } else {
+        store_v_typed(1, rows, count, n, place, head);
+    }
+}
+
+// Tokens token..token+count-1 of one head, at places of one sub-block.
+static void write_run(const bifocal_cpu_kv_write *w, int64_t token, int count, int64_t slot, int h) {
+    const bifocal_cpu_cache *c = &w->cache;
+    const int64_t block = slot / c->block_size;
+    const int place = (int)(slot % c->block_size);
+    char *k = (char *)c->k + block * c->k_block_stride + h * c->k_head_stride;
+    char *v = (char *)c->v + block * c->v_block_stride + h * c->v_head_stride;
+    const float k_scale = c->k_scale ? c->k_scale[(int64_t)h * c->scale_stride] : 1;
+    const float v_scale = c->v_scale ? c->v_scale[(int64_t)h * c->scale_stride] : 1;
+    __attribute__((aligned(64))) char room[RUN * MOST_HEAD_SIZE * 4];
+    const char *rows[RUN];
+    float scales[RUN];
+    convert_rows(w, w->k, w->k_token_stride, token * w->k_token_stride + (int64_t)h * c->head_size_k, count, c->head_size_k, k_scale, room,
+                 rows, scales);
+    store_k(c->dtype, rows, count, c->head_size_k, place, k);
+    if (has_token_scales(c->dtype)) {
+        memcpy(k + (int64_t)c->block_size * c->head_size_k + place * 4, scales, (size_t)count * 4);
+    }
+    convert_rows(w, w->v, w->v_token_stride, token * w->v_token_stride + (int64_t)h * c->head_size_v, count, c->head_size_v, v_scale, room,
+                 rows, scales);
+    store_v(c->dtype, rows, count, c->head_size_v, place, v);
+    if (has_token_scales(c->dtype)) {
+        memcpy(v + (int64_t)c->block_size * c->head_size_v + place * 4, scales, (size_t)count * 4);
     }
 }
 
 static void write_kv(const bifocal_cpu_kv_write *w, int64_t first, int64_t count) {
-    const bifocal_cpu_cache *c = &w->cache;
-    const int type = c->dtype;
-    float x[MOST_HEAD_SIZE];
-    float converted[MOST_HEAD_SIZE];
-    for (int64_t t = first; t < first + count; t++) {
+    const int64_t end = first + count;
+    for (int64_t t = first; t < end;) {
         const int64_t slot = w->slots[t];
-        if (slot < 0) {
-            continue;
-        }
-        const int64_t block = slot / c->block_size;
-        const int place = (int)(slot % c->block_size);
-        for (int h = 0; h < c->num_kv_heads; h++) {
-            char *k = (char *)c->k + block * c->k_block_stride + h * c->k_head_stride;
-            char *v = (char *)c->v + block * c->v_block_stride + h * c->v_head_stride;
-            const float k_scale = c->k_scale ? c->k_scale[(int64_t)h * c->scale_stride] : 1;
-            const float v_scale = c->v_scale ? c->v_scale[(int64_t)h * c->scale_stride] : 1;
-            const int source = element_bytes(w->dtype);
-            float token_scale = 1;
-            to_floats(w->dtype, bytes_at(w->k, (t * w->k_token_stride + (int64_t)h * c->head_size_k) * source), c->head_size_k, x);
-            convert_row(type, x, c->head_size_k, k_scale, converted, &token_scale);
-            scatter_k(type, converted, c->head_size_k, place, k);
-            if (has_token_scales(type)) {
-                memcpy(k + (int64_t)c->block_size * c->head_size_k + place * 4, &token_scale, 4);
+        int run = 1;
+        if (slot >= 0) {
+            const int most = smaller(RUN - (int)(slot % RUN), end - t < RUN ? (int)(end - t) : RUN);
+            while (run < most && w->slots[t + run] == slot + run) {
+                run++;
             }
-            to_floats(w->dtype, bytes_at(w->v, (t * w->v_token_stride + (int64_t)h * c->head_size_v) * source), c->head_size_v, x);
-            convert_row(type, x, c->head_size_v, v_scale, converted, &token_scale);
-            scatter_v(type, converted, c->head_size_v, place, v);
-            if (has_token_scales(type)) {
-                memcpy(v + (int64_t)c->block_size * c->head_size_v + place * 4, &token_scale, 4);
+            for (int h = 0; h < w->cache.num_kv_heads; h++) {
+                write_run(w, t, run, slot, h);
             }
         }
+        t += run;
     }
 }
