@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "../bifocal_cpu.h"
+#include "peaks.h"
 
 static double seconds(clockid_t clock) {
     struct timespec t;
@@ -47,82 +48,22 @@ static void *memory(size_t size) {
 
 // --------------------------------------------------------------------------------------------------------- peaks
 
-#define EIGHT(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
-#define ZMM                                                                                                            \
-    "zmm0", "zmm1", "zmm2", "zmm3", "zmm4", "zmm5", "zmm6", "zmm7", "zmm10", "zmm11", "zmm12", "zmm13", "zmm14",       \
-        "zmm15", "zmm16", "zmm17"
-
 #ifdef __x86_64__
-// All registers zero: a stray subnormal would measure the microcode.
-static void clear_registers(void) {
-#define X(k) "vpxord %%zmm" #k ", %%zmm" #k ", %%zmm" #k "\nvpxord %%zmm1" #k ", %%zmm1" #k ", %%zmm1" #k "\n"
-    __asm__ volatile(EIGHT(X) "vpxord %%zmm30, %%zmm30, %%zmm30\nvpxord %%zmm31, %%zmm31, %%zmm31" ::: ZMM, "zmm30", "zmm31");
-#undef X
+static double peak(double (*flops)(int64_t), int64_t n) {
+    const double t = seconds(CLOCK_THREAD_CPUTIME_ID);
+    const double done = flops(n);
+    return done / (seconds(CLOCK_THREAD_CPUTIME_ID) - t) / 1e9;
 }
 
-static double peak_fma(void) {
-    const long n = 1000000;
-    clear_registers();
-    const double t = seconds(CLOCK_THREAD_CPUTIME_ID);
-    for (long i = 0; i < n; i++) {
-#define X(k) "vfmadd231ps %%zmm30, %%zmm31, %%zmm" #k "\nvfmadd231ps %%zmm30, %%zmm31, %%zmm1" #k "\n"
-        __asm__ volatile(EIGHT(X)::: ZMM);
-#undef X
-    }
-    return (double)n * 16 * 32 / (seconds(CLOCK_THREAD_CPUTIME_ID) - t) / 1e9;
-}
-
-static double peak_dot(void) {
-    const long n = 500000;
-    clear_registers();
-    const double t = seconds(CLOCK_THREAD_CPUTIME_ID);
-    for (long i = 0; i < n; i++) {
-#define X(k) "vdpbf16ps %%zmm30, %%zmm31, %%zmm" #k "\nvdpbf16ps %%zmm30, %%zmm31, %%zmm1" #k "\n"
-        __asm__ volatile(EIGHT(X)::: ZMM);
-#undef X
-    }
-    return (double)n * 16 * 64 / (seconds(CLOCK_THREAD_CPUTIME_ID) - t) / 1e9;
-}
-
-static double peak_tiles(void) {
-    struct __attribute__((packed)) {
-        uint8_t palette, start, zero[14];
-        uint16_t bytes[16];
-        uint8_t rows[16];
-    } shape = {.palette = 1};
-    for (int i = 0; i < 8; i++) {
-        shape.bytes[i] = 64;
-        shape.rows[i] = 16;
-    }
-    __asm__ volatile("ldtilecfg %0\ntilezero %%tmm0\ntilezero %%tmm1\ntilezero %%tmm2\ntilezero %%tmm3\ntilezero %%tmm4\ntilezero %%tmm5\n"
-                     "tilezero %%tmm6\ntilezero %%tmm7" ::"m"(shape));
-    const long n = 200000;
-    const double t = seconds(CLOCK_THREAD_CPUTIME_ID);
-    for (long i = 0; i < n; i++) {
-        __asm__ volatile("tdpbf16ps %%tmm4, %%tmm6, %%tmm0\ntdpbf16ps %%tmm4, %%tmm7, %%tmm1\n"
-                         "tdpbf16ps %%tmm5, %%tmm6, %%tmm2\ntdpbf16ps %%tmm5, %%tmm7, %%tmm3" ::: "memory");
-    }
-    const double x = (double)n * 4 * 16384 / (seconds(CLOCK_THREAD_CPUTIME_ID) - t) / 1e9;
-    __asm__ volatile("tilerelease");
-    return x;
-}
+static double peak_fma(void) { return peak(fma_flops, 1000000); }
+static double peak_dot(void) { return peak(dot_flops, 500000); }
+static double peak_tiles(void) { return peak(tile_flops, 200000); }
 #endif
 
 static char *big; // 1 GiB
 static const size_t big_size = 1u << 30;
 
-static void read_bytes(const char *p, size_t n) {
-    for (size_t i = 0; i < n; i += 256) {
-#ifdef __x86_64__
-        __asm__ volatile("prefetcht2 4096(%0)\nprefetcht2 4160(%0)\nprefetcht2 4224(%0)\nprefetcht2 4288(%0)\n"
-                         "vmovaps (%0), %%zmm0\nvmovaps 64(%0), %%zmm1\nvmovaps 128(%0), %%zmm2\nvmovaps 192(%0), %%zmm3" ::"r"(p + i)
-                         : "zmm0", "zmm1", "zmm2", "zmm3");
-#else
-        __asm__ volatile("" ::"r"(*(const volatile long *)(p + i)), "r"(*(const volatile long *)(p + i + 64)),
-                         "r"(*(const volatile long *)(p + i + 128)), "r"(*(const volatile long *)(p + i + 192)));
-#endif
-    }
-}
+static void read_bytes(const char *p, size_t n) { read_memory(p, n, bifocal_cpu_isa_available("avx512f") == 1); }
 
 // ------------------------------------------------------------------------------------------------------- threads
 

@@ -1,0 +1,118 @@
+package bifocal.benchmarks.cpu;
+
+import bifocal.benchmarks.cpu.ffi.Libtorch;
+import bifocal.benchmarks.cpu.ffi.OnnxRuntime;
+import bifocal.composite.CompositeBackends;
+import bifocal.core.backend.AttentionBackend;
+import bifocal.core.backend.AttentionImpl;
+import bifocal.core.backend.AttentionMetadata;
+import bifocal.core.error.BifocalException;
+import bifocal.core.layer.LayerParameters;
+import bifocal.cpu.attention.CpuAttnBackend;
+import bifocal.cpu.attention.CpuRuntime;
+import bifocal.cpu.attention.FlexAttentionBackend;
+import bifocal.cpu.attention.KernelChoice;
+import bifocal.cpu.kernel.CpuKernels;
+import bifocal.cpu.thread.CpuThreads;
+import bifocal.cpu.thread.ThreadBudget;
+import bifocal.routing.Lowering;
+import bifocal.routing.MMPrefixAttentionRouting;
+import io.vavr.collection.LinkedHashMap;
+import io.vavr.collection.Map;
+import io.vavr.collection.Seq;
+import io.vavr.collection.Vector;
+import io.vavr.control.Option;
+import java.nio.file.Path;
+import java.util.HashMap;
+
+/** Everybody who may compute a work here. */
+final class Contenders {
+  static final String VECTOR_API = "vector_api";
+  static final String OURS = "ours";
+
+  private final CpuKernels kernels = KernelChoice.ofThisJvm().kernels();
+  private final Option<CpuKernels> vector = vectorKernels();
+  private final Option<Libtorch> torch;
+  private final Option<OnnxRuntime> onnx;
+  private final java.util.Map<Integer, CpuThreads> threads = new HashMap<>();
+
+  /** Those of this host and of a folder of peers. */
+  Contenders(Option<Path> peers) {
+    this.torch = peers.flatMap(Libtorch::in);
+    this.onnx = peers.flatMap(OnnxRuntime::in);
+  }
+
+  private static Option<CpuKernels> vectorKernels() {
+    try {
+      return Option.some(KernelChoice.vector());
+    } catch (BifocalException withoutModule) {
+      return Option.none();
+    }
+  }
+
+  /** Name of the kernels that are ours. */
+  String kernels() {
+    return kernels.name();
+  }
+
+  /** Versions of the peers, by name. */
+  Map<String, String> versions() {
+    Map<String, String> versions = LinkedHashMap.empty();
+    versions = torch.isDefined() ? versions.put("libtorch", torch.get().version()) : versions;
+    return onnx.isDefined() ? versions.put("onnxruntime", onnx.get().version()) : versions;
+  }
+
+  /** The scene of a work, written by our kernels. */
+  Scene scene(Work work) {
+    CpuRuntime runtime = new CpuRuntime(kernels, threads(1));
+    return work.mask().seesImages()
+        ? new Scene(work, new FlexAttentionBackend(runtime))
+        : new Scene(work, new CpuAttnBackend(runtime));
+  }
+
+  /** What stores keys and values of a scene with our kernels, on one thread. */
+  AttentionImpl<?> writer(Scene scene) {
+    return new CpuAttnBackend(new CpuRuntime(kernels, threads(1)))
+        .createImpl(scene.group().spec(), LayerParameters.NONE, scene.spec());
+  }
+
+  /** Ours, then the Java kernels and the peers if they are wanted and can do the work. */
+  Seq<Contender> of(Scene scene, int count, boolean others) {
+    Seq<Contender> all = Vector.of(contender(OURS, scene, kernels, count));
+    if (vector.isDefined() && !vector.get().name().equals(kernels.name())) {
+      // Alone, our kernels are at least compared with the Java ones.
+      all = all.append(contender(VECTOR_API, scene, vector.get(), count));
+    }
+    if (others && torch.isDefined()) {
+      all = all.append(new LibtorchContender(torch.get(), scene, count));
+    }
+    return others && onnx.isDefined() && OnnxContender.serves(scene.work())
+        ? all.append(new OnnxContender(onnx.get(), scene, count))
+        : all;
+  }
+
+  private Contender contender(String name, Scene scene, CpuKernels chosen, int count) {
+    return contender(name, scene, backend(scene.work(), new CpuRuntime(chosen, threads(count))));
+  }
+
+  private static <M extends AttentionMetadata> Contender contender(
+      String name, Scene scene, AttentionBackend<M> backend) {
+    return new BackendContender<>(name, scene, backend);
+  }
+
+  /** The fast child, or where there are images both, with images lowered to the fast one. */
+  private static AttentionBackend<?> backend(Work work, CpuRuntime runtime) {
+    CpuAttnBackend fast = new CpuAttnBackend(runtime);
+    return work.mask().seesImages()
+        ? CompositeBackends.createCompositeBackendOrThrow(
+            new FlexAttentionBackend(runtime),
+            fast,
+            new MMPrefixAttentionRouting().withLowering(Lowering.BOTH_WINDOWS))
+        : fast;
+  }
+
+  private CpuThreads threads(int count) {
+    return threads.computeIfAbsent(
+        count, n -> new CpuThreads(new ThreadBudget(n, "set by the benchmark")));
+  }
+}

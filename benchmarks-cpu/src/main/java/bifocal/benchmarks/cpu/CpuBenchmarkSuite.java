@@ -1,0 +1,113 @@
+package bifocal.benchmarks.cpu;
+
+import bifocal.benchmarks.cpu.Interleaved.Entrant;
+import bifocal.benchmarks.cpu.Works.Planned;
+import bifocal.benchmarks.cpu.ffi.Peaks;
+import bifocal.core.bench.BenchmarkReport;
+import bifocal.core.bench.BenchmarkRequest;
+import bifocal.core.bench.BenchmarkSuite;
+import io.vavr.collection.Map;
+import io.vavr.collection.Seq;
+import io.vavr.collection.Vector;
+import io.vavr.control.Option;
+
+/** The {@code cpu} suite. */
+public final class CpuBenchmarkSuite implements BenchmarkSuite {
+  private static final int ROUNDS = 9;
+  private static final long PATIENCE_NANOS = 4_000_000_000L;
+
+  /** For the service loader. */
+  public CpuBenchmarkSuite() {}
+
+  @Override
+  public String name() {
+    return "cpu";
+  }
+
+  @Override
+  public BenchmarkReport run(BenchmarkRequest request) {
+    Host before = Host.now();
+    Contenders contenders = new Contenders(request.peers());
+    Seq<Row> rows = Vector.empty();
+    Seq<WriteRow> writes = Vector.empty();
+    try (MachinePeaks peaks = new MachinePeaks(Peaks.load())) {
+      Seq<Planned> plan = request.quick() ? Works.quick() : Works.all();
+      for (Planned planned : plan.filter(p -> request.wants(p.work().name()))) {
+        rows = rows.appendAll(measure(planned, contenders, peaks, request));
+      }
+    }
+    if (!request.quick() && request.wants(WriteRow.NAME)) {
+      request.progress().accept(WriteRow.NAME);
+      writes = KvWrites.measure(contenders);
+    }
+    CpuResults results =
+        new CpuResults(
+            rows, writes, Goals.of(rows, writes), before, Host.now(), contenders.versions());
+    return new BenchmarkReport(ResultsText.of(results), results);
+  }
+
+  private static Seq<Row> measure(
+      Planned planned, Contenders contenders, MachinePeaks peaks, BenchmarkRequest request) {
+    Seq<Row> rows = Vector.empty();
+    try (Scene scene = contenders.scene(planned.work())) {
+      for (int threads : planned.threads().filter(n -> n <= Host.available())) {
+        request
+            .progress()
+            .accept(
+                planned.work().name() + ", " + planned.work().typeName() + ", " + threads + "T");
+        rows = rows.append(row(planned, scene, threads, contenders, peaks));
+      }
+    }
+    return rows;
+  }
+
+  private static Row row(
+      Planned planned, Scene scene, int threads, Contenders contenders, MachinePeaks peaks) {
+    Work work = planned.work();
+    Seq<Contender> all = contenders.of(scene, threads, planned.others());
+    try {
+      all.forEach(Contender::run);
+      Option<Double> error =
+          all.size() > 1 ? Option.some(Agreement.require(work, all)) : Option.none();
+      Seq<Contender> timed = planned.others() ? all : all.take(1);
+      Seq<Entrant> machine = peaks.of(work, threads);
+      Map<String, Double> medians =
+          new Interleaved(threads, ROUNDS, PATIENCE_NANOS)
+              .medians(
+                  timed.map(c -> new Entrant(c.name(), work.amount(), c::run)).appendAll(machine));
+      return row(work, threads, contenders.kernels(), medians, machine.map(Entrant::name), error);
+    } finally {
+      all.forEach(Contender::close);
+    }
+  }
+
+  private static Row row(
+      Work work,
+      int threads,
+      String kernels,
+      Map<String, Double> medians,
+      Seq<String> machine,
+      Option<Double> error) {
+    double ours = medians.get(Contenders.OURS).get();
+    Map<String, Double> peaks = medians.filterKeys(machine::contains);
+    Map<String, Double> peers =
+        medians.filterKeys(
+            name ->
+                !machine.contains(name)
+                    && !name.equals(Contenders.OURS)
+                    && !name.equals(Contenders.VECTOR_API));
+    return new Row(
+        work.name(),
+        work.typeName(),
+        threads,
+        ours,
+        medians.get(Contenders.VECTOR_API),
+        peers,
+        peers.get("libtorch").map(rate -> ours / rate),
+        peaks.values().max().map(peak -> 100 * ours / peak),
+        work.measure().unit(),
+        kernels,
+        peaks,
+        error);
+  }
+}
