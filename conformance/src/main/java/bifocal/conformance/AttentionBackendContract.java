@@ -24,4 +24,5 @@ public abstract class AttentionBackendContract
         SequenceContract,
         CacheContract,
         RefusalContract,
-        CapabilityContract {}
+        CapabilityContract,
+        ValidationContract {}

@@ -13,15 +13,20 @@ import bifocal.core.backend.BackendRegistry;
 import bifocal.core.backend.BackendValidator;
 import bifocal.core.backend.Capabilities;
 import bifocal.core.backend.Composed;
+import bifocal.core.backend.DeviceSupport;
 import bifocal.core.backend.Execution;
 import bifocal.core.backend.Feature;
 import bifocal.core.backend.FeatureSet;
+import bifocal.core.backend.HeadSizes;
 import bifocal.core.backend.InvalidReason;
+import bifocal.core.cache.BlockSizes;
 import bifocal.core.cache.KvCacheDtype;
 import bifocal.core.cache.KvCacheSpec;
+import bifocal.core.cache.KvLayouts;
 import bifocal.core.device.Platform;
 import bifocal.core.layer.AttentionLayerSpec;
 import bifocal.core.layer.AttentionType;
+import bifocal.core.layer.ImageMask;
 import bifocal.core.layer.LayerGroup;
 import bifocal.core.layer.LayerParameters;
 import bifocal.core.route.Child;
@@ -29,6 +34,7 @@ import bifocal.core.select.Candidate;
 import bifocal.core.select.SelectionRefusal;
 import bifocal.core.select.SelectionReport;
 import bifocal.core.select.SelectionRequest;
+import bifocal.core.tensor.DType;
 import bifocal.routing.MMPrefixAttentionRouting;
 import io.vavr.collection.Seq;
 import io.vavr.collection.Vector;
@@ -168,6 +174,22 @@ class SelectionPropertyTest {
     return made.isValid() ? Option.some(made.get()) : Option.none();
   }
 
+  /** Each of a feature set's properties with more in it than before. */
+  private static final Seq<FeatureSet> MORE =
+      Vector.of(Feature.values())
+          .removeAll(Vector.of(Feature.MLA, Feature.SPARSE))
+          .map(feature -> FeatureSet.NONE.withFeatures(feature))
+          .appendAll(
+              Vector.of(
+                  FeatureSet.NONE.withDtypes(DType.values()),
+                  FeatureSet.NONE.withKvCacheDtypes(KvCacheDtype.values()),
+                  FeatureSet.NONE.withHeadSizes(HeadSizes.exactly(16, 33, 64, 128, 576)),
+                  FeatureSet.NONE.withBlockSizes(BlockSizes.exactly(8, 24, 128)),
+                  FeatureSet.NONE.withTypes(AttentionType.values()),
+                  FeatureSet.NONE.withImageMasks(ImageMask.OVERRIDE, ImageMask.CLAMP_BOTH),
+                  FeatureSet.NONE.withKvLayouts(KvLayouts.NHD, KvLayouts.HND),
+                  FeatureSet.NONE.withDevices(DeviceSupport.on(Platform.values()))));
+
   @ParameterizedTest
   @EnumSource(Platform.class)
   void oneMoreCapabilityNeverShrinksWhatIsValid(Platform platform) {
@@ -176,15 +198,14 @@ class SelectionPropertyTest {
         platform,
         (layers, request) -> {
           AttentionRequest asked = request.asked();
-          Feature more =
-              layers.pick(
-                  Vector.of(Feature.values())
-                      .removeAll(Vector.of(Feature.MLA, Feature.SPARSE))
-                      .toJavaArray(Feature[]::new));
-          AttentionBackend<?> backend =
-              backends.get(Math.floorMod(request.hashCode(), backends.size()));
-          if (valid(backend, asked)) {
-            assertThat(valid(new Abler<>(backend, more), asked)).as("%s", more).isTrue();
+          Seq<AttentionBackend<?>> valid = backends.filter(backend -> valid(backend, asked));
+          if (valid.nonEmpty()) {
+            AttentionBackend<?> one = valid.get(Math.floorMod(request.hashCode(), valid.size()));
+            MORE.forEach(
+                more ->
+                    assertThat(valid(new Abler<>(one, more), asked))
+                        .as("%s with %s", one, more)
+                        .isTrue());
           }
         });
   }
@@ -245,7 +266,7 @@ class SelectionPropertyTest {
   }
 
   /** A backend that can do one thing more. */
-  private record Abler<M extends AttentionMetadata>(AttentionBackend<M> backend, Feature more)
+  private record Abler<M extends AttentionMetadata>(AttentionBackend<M> backend, FeatureSet more)
       implements AttentionBackend<M> {
     @Override
     public BackendName name() {
@@ -263,9 +284,7 @@ class SelectionPropertyTest {
     }
 
     private Capabilities abler(Capabilities capabilities) {
-      return new Capabilities(
-          capabilities.reference(),
-          capabilities.extensions().union(FeatureSet.NONE.withFeatures(more)));
+      return new Capabilities(capabilities.reference(), capabilities.extensions().union(more));
     }
 
     @Override
