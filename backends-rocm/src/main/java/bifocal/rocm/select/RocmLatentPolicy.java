@@ -3,6 +3,7 @@ package bifocal.rocm.select;
 import bifocal.core.backend.AttentionRequest;
 import bifocal.core.backend.BackendName;
 import bifocal.core.backend.InvalidReason;
+import bifocal.core.backend.KernelSettings;
 import bifocal.core.device.DeviceProfile;
 import bifocal.core.select.AttentionConfig;
 import bifocal.core.select.KnownBackend;
@@ -55,8 +56,9 @@ final class RocmLatentPolicy {
     if (asked.layer().choosesKeys()) {
       return SelectionPlan.byPriority(asked, SPARSE);
     }
-    boolean aiter = asked.deployment().kernels().aiter().on() && aiterIn(asked.device());
-    return SelectionPlan.byPriority(asked, aiter ? WITH_AITER : WITHOUT_AITER);
+    KernelSettings.Aiter aiter = asked.deployment().kernels().aiter();
+    boolean on = aiter.on() && aiter.latent() && aiterIn(asked.device());
+    return SelectionPlan.byPriority(asked, on ? WITH_AITER : WITHOUT_AITER);
   }
 
   private static SelectionPlan wired(

@@ -6,15 +6,23 @@ import java.io.FileOutputStream;
 import java.io.InputStream;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.util.Map;
 
 /**
- * The streams of one run of the command.
+ * The streams of one run of the command, and its environment.
  *
  * @param in what {@code -} reads
  * @param out results: text or JSON
  * @param err everything else
+ * @param environment variables that are set
  */
-public record Console(InputStream in, PrintStream out, PrintStream err) {
+public record Console(
+    InputStream in, PrintStream out, PrintStream err, Map<String, String> environment) {
+
+  /** Streams in an empty environment. */
+  public Console(InputStream in, PrintStream out, PrintStream err) {
+    this(in, out, err, Map.of());
+  }
 
   /** The streams of this process; results are UTF-8 whatever the locale. */
   public static Console ofProcess() {
@@ -24,6 +32,7 @@ public record Console(InputStream in, PrintStream out, PrintStream err) {
             new BufferedOutputStream(new FileOutputStream(FileDescriptor.out)),
             true,
             StandardCharsets.UTF_8),
-        System.err);
+        System.err,
+        System.getenv());
   }
 }

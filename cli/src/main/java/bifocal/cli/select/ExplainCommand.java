@@ -34,7 +34,7 @@ public final class ExplainCommand implements Callable<Integer> {
 
   @Override
   public Integer call() {
-    Selector selector = Backends.present();
+    Selector selector = Backends.present(console);
     SelectionRequest request = options.request(selector);
     Validation<SelectionRefusal, SelectionReport> outcome = selector.select(request);
     if (outcome.isInvalid()) {

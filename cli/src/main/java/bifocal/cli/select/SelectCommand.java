@@ -40,7 +40,7 @@ public final class SelectCommand implements Callable<Integer> {
 
   @Override
   public Integer call() {
-    Selector selector = Backends.present();
+    Selector selector = Backends.present(console);
     Validation<SelectionRefusal, SelectionReport> outcome =
         selector.select(options.request(selector));
     if (outcome.isInvalid()) {

@@ -4,6 +4,7 @@ import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.util.Map;
 import java.util.function.ToIntFunction;
 
 /**
@@ -17,6 +18,12 @@ public record CommandRun(int status, String out, String err) {
 
   /** Runs with {@code stdin} as standard input. */
   public static CommandRun of(String stdin, ToIntFunction<Console> command) {
+    return of(stdin, Map.of(), command);
+  }
+
+  /** The same, with these variables set. */
+  public static CommandRun of(
+      String stdin, Map<String, String> environment, ToIntFunction<Console> command) {
     ByteArrayOutputStream out = new ByteArrayOutputStream();
     ByteArrayOutputStream err = new ByteArrayOutputStream();
     int status =
@@ -24,7 +31,8 @@ public record CommandRun(int status, String out, String err) {
             new Console(
                 new ByteArrayInputStream(stdin.getBytes(StandardCharsets.UTF_8)),
                 new PrintStream(out, true, StandardCharsets.UTF_8),
-                new PrintStream(err, true, StandardCharsets.UTF_8)));
+                new PrintStream(err, true, StandardCharsets.UTF_8),
+                environment));
     return new CommandRun(
         status, out.toString(StandardCharsets.UTF_8), err.toString(StandardCharsets.UTF_8));
   }

@@ -5,18 +5,43 @@ import static org.assertj.core.api.Assertions.assertThat;
 import bifocal.cli.Main;
 import bifocal.cli.command.CommandRun;
 import bifocal.core.device.Platform;
+import bifocal.core.select.UnreadVariables;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.json.JsonMapper;
 import java.io.IOException;
+import java.nio.file.Path;
+import java.util.Map;
+import java.util.function.Function;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import jdk.jfr.Recording;
+import jdk.jfr.consumer.RecordingFile;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /** The command from its arguments to its streams and status. */
 class SelectCommandTest {
   private static final JsonMapper MAPPER = new JsonMapper();
+  private static final Map<String, String> EVERY_VARIABLE =
+      Stream.of(
+              "VLLM_ATTENTION_BACKEND",
+              "VLLM_FLASH_ATTN_VERSION",
+              "VLLM_FLASH_ATTN_MAX_NUM_SPLITS_FOR_CUDA_GRAPH",
+              "VLLM_USE_TRTLLM_ATTENTION",
+              "VLLM_FLASHINFER_DISABLE_Q_QUANTIZATION",
+              "VLLM_DISABLE_FLASHINFER_PREFILL",
+              "VLLM_USE_CUDNN_PREFILL",
+              "VLLM_USE_TRTLLM_RAGGED_DEEPSEEK_PREFILL",
+              "VLLM_V1_USE_PREFILL_DECODE_ATTENTION",
+              "VLLM_ROCM_USE_AITER",
+              "VLLM_ROCM_USE_AITER_MHA",
+              "VLLM_ROCM_USE_AITER_MLA",
+              "VLLM_ROCM_USE_AITER_UNIFIED_ATTENTION",
+              "VLLM_BATCH_INVARIANT")
+          .collect(Collectors.toMap(Function.identity(), variable -> ""));
 
   @BeforeEach
   void needsCuda() {
@@ -118,6 +143,73 @@ class SelectCommandTest {
             "bifocal: Selected backend FLASHMLA is not valid for this configuration. Reason:"
                 + " ['compute capability not supported']"
                 + System.lineSeparator());
+  }
+
+  @Test
+  void aRecordingSaysWhatWasChosenAndWhatElseWasConsidered(@TempDir Path folder)
+      throws IOException {
+    Path file = folder.resolve("selection.jfr");
+    try (Recording recording = new Recording()) {
+      recording.enable("bifocal.Selection");
+      recording.start();
+      run("select --capability 9.0 --head-size 256 --mm-prefix");
+      recording.stop();
+      recording.dump(file);
+    }
+
+    assertThat(RecordingFile.readAllEvents(file))
+        .filteredOn(event -> event.getEventType().getName().equals("bifocal.Selection"))
+        .singleElement()
+        .satisfies(
+            event -> {
+              assertThat(event.getString("backend")).isEqualTo("TRITON_ATTN");
+              assertThat(event.getString("source")).isEqualTo("priority");
+              assertThat(event.getString("device")).isEqualTo("cuda 9.0");
+              assertThat(event.getInt("headSize")).isEqualTo(256);
+              assertThat(event.getString("considered"))
+                  .startsWith(
+                      "TRITON_FLASH_ATTN: FLASH_ATTN: causal route requires FlashAttention v4; ")
+                  .contains("TRITON_ATTN ok");
+            });
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "VLLM_ATTENTION_BACKEND, --attention-backend",
+    "VLLM_FLASH_ATTN_VERSION, --attention-config.flash_attn_version",
+    "VLLM_USE_TRTLLM_ATTENTION, --attention-config.use_trtllm_attention",
+    "VLLM_ROCM_USE_AITER, --attention-config.rocm_use_aiter",
+    "VLLM_BATCH_INVARIANT, --batch-invariant",
+  })
+  void aVariableThatIsNotReadIsNamedWithWhatTakesItsPlace(String variable, String option) {
+    CommandRun run =
+        CommandRun.of(
+            "",
+            Map.of(variable, "1"),
+            console -> Main.run(console, "select", "--capability=9.0", "--format=json"));
+
+    assertThat(run.status()).isZero();
+    assertThat(run.out()).startsWith("{");
+    assertThat(run.err())
+        .isEqualTo(
+            "bifocal: environment variable "
+                + variable
+                + " is not read; say "
+                + option
+                + " in its place"
+                + System.lineSeparator());
+  }
+
+  @Test
+  void everyVariableNamesAnOptionThatThereIs() {
+    String options = run("select --help").out().replaceAll("\\s+", "");
+
+    assertThat(UnreadVariables.remarks(EVERY_VARIABLE))
+        .hasSize(EVERY_VARIABLE.size())
+        .allSatisfy(
+            remark ->
+                assertThat(options)
+                    .contains(remark.substring(remark.indexOf("--"), remark.indexOf(" in its"))));
   }
 
   @Test

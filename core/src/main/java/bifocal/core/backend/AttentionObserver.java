@@ -3,6 +3,7 @@ package bifocal.core.backend;
 import bifocal.core.batch.CommonAttentionMetadata;
 import bifocal.core.layer.LayerGroup;
 import bifocal.core.route.Route;
+import io.vavr.collection.Seq;
 
 /** Sees what happens to batches. Nothing is timed or made for an observer that is not enabled. */
 public interface AttentionObserver {
@@ -34,8 +35,10 @@ public interface AttentionObserver {
    * A backend was selected for a layer.
    *
    * @param source what decided, for instance {@code explicit} or {@code priority}
+   * @param considered every candidate, each with what speaks against it
    */
-  default void selected(AttentionRequest request, BackendName backend, String source) {}
+  default void selected(
+      AttentionRequest request, BackendName backend, String source, Seq<String> considered) {}
 
   /** A policy chose a route, in so many nanoseconds. */
   void routed(LayerGroup group, CommonAttentionMetadata batch, Route route, long nanoseconds);

@@ -39,10 +39,11 @@ public record KernelSettings(
    * @param on the general switch
    * @param flashAttention switch of the flash attention kernel; counts when the general one is on
    * @param unified switch of the unified kernel alone, absent when the user leaves it as it is
+   * @param latent switch of the latent decode kernels; counts when the general one is on
    */
-  public record Aiter(boolean on, boolean flashAttention, Option<Boolean> unified) {
+  public record Aiter(boolean on, boolean flashAttention, Option<Boolean> unified, boolean latent) {
     /** Off; the flash attention kernel would follow the general switch. */
-    public static final Aiter DEFAULT = new Aiter(false, true, Option.none());
+    public static final Aiter DEFAULT = new Aiter(false, true, Option.none(), true);
   }
 
   /** The same settings with a wanted version of FlashAttention. */

@@ -8,6 +8,7 @@ import bifocal.core.layer.LayerGroup;
 import bifocal.core.route.Child;
 import bifocal.core.route.RequestRoutes;
 import bifocal.core.route.Route;
+import io.vavr.collection.Seq;
 import jdk.jfr.EventType;
 
 /**
@@ -26,7 +27,8 @@ public final class JfrObserver implements AttentionObserver {
   }
 
   @Override
-  public void selected(AttentionRequest request, BackendName backend, String source) {
+  public void selected(
+      AttentionRequest request, BackendName backend, String source, Seq<String> considered) {
     SelectionEvent event = new SelectionEvent();
     if (event.shouldCommit()) {
       event.backend = backend.value();
@@ -34,6 +36,7 @@ public final class JfrObserver implements AttentionObserver {
       event.device = request.device().label();
       event.headSize = request.layer().headSize();
       event.attentionType = request.layer().type().label();
+      event.considered = considered.mkString("; ");
       event.commit();
     }
   }

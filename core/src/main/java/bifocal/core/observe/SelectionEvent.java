@@ -29,4 +29,8 @@ final class SelectionEvent extends Event {
 
   @Label("Attention Type")
   String attentionType = "";
+
+  @Label("Considered")
+  @Description("Every candidate, each with what speaks against it")
+  String considered = "";
 }

@@ -37,6 +37,7 @@ import java.util.Locale;
  * @param rocmUseAiter the general switch of AMD's kernels
  * @param rocmUseAiterMha the switch of their flash attention kernel
  * @param rocmUseAiterUnifiedAttention the switch of their unified kernel
+ * @param rocmUseAiterMla the switch of their latent kernels
  */
 public record AttentionConfig(
     Option<BackendName> backend,
@@ -64,7 +65,8 @@ public record AttentionConfig(
     boolean tritonFlashAttnAllowsFa3,
     boolean rocmUseAiter,
     boolean rocmUseAiterMha,
-    Option<Boolean> rocmUseAiterUnifiedAttention) {
+    Option<Boolean> rocmUseAiterUnifiedAttention,
+    boolean rocmUseAiterMla) {
 
   /** Nothing said. */
   public static final AttentionConfig DEFAULT = builder().build();
@@ -122,6 +124,7 @@ public record AttentionConfig(
     private boolean aiter;
     private boolean aiterMha = true;
     private Option<Boolean> aiterUnified = Option.none();
+    private boolean aiterMla = true;
 
     private Builder() {}
 
@@ -278,6 +281,11 @@ public record AttentionConfig(
       return this;
     }
 
+    public Builder rocmUseAiterMla(boolean value) {
+      aiterMla = value;
+      return this;
+    }
+
     /**
      * The configuration.
      *
@@ -316,7 +324,8 @@ public record AttentionConfig(
           compositeTakesFa3,
           aiter,
           aiterMha,
-          aiterUnified);
+          aiterUnified,
+          aiterMla);
     }
 
     private void requireOneWayToNameTheBackend() {

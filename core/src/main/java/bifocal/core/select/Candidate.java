@@ -24,4 +24,9 @@ public record Candidate(
   public Option<String> hint() {
     return advice.get();
   }
+
+  /** The name and what speaks against it, or {@code ok}. */
+  String inBrief() {
+    return backend + (valid ? " ok" : ": " + reasons.map(InvalidReason::text).mkString(", "));
+  }
 }

@@ -126,7 +126,11 @@ public final class ConfigKeys {
           bool(
               "rocm_use_aiter_unified_attention",
               "Switch of AITER's unified kernel alone.",
-              AttentionConfig.Builder::rocmUseAiterUnifiedAttention));
+              AttentionConfig.Builder::rocmUseAiterUnifiedAttention),
+          bool(
+              "rocm_use_aiter_mla",
+              "Switch of AITER's latent decode kernels.",
+              AttentionConfig.Builder::rocmUseAiterMla));
 
   /** Every key by its name. */
   public static final Map<String, ConfigKey> BY_NAME =

@@ -96,7 +96,8 @@ public record SelectionRequest(
         new KernelSettings.Aiter(
             config.rocmUseAiter(),
             config.rocmUseAiterMha(),
-            config.rocmUseAiterUnifiedAttention()));
+            config.rocmUseAiterUnifiedAttention(),
+            config.rocmUseAiterMla()));
   }
 
   private AttentionLayerSpec maskedAsSaid(AttentionLayerSpec layer) {

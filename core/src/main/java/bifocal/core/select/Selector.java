@@ -107,7 +107,11 @@ public final class Selector {
     Validation<SelectionRefusal, SelectionReport> outcome = memory().outcome(request);
     if (observer.enabled() && outcome.isValid()) {
       SelectionReport report = outcome.get();
-      observer.selected(request.asked(), report.backend(), report.source().label());
+      observer.selected(
+          request.asked(),
+          report.backend(),
+          report.source().label(),
+          report.candidates().map(Candidate::inBrief));
     }
     return outcome;
   }

@@ -17,6 +17,7 @@ import bifocal.core.route.RouteReason;
 import bifocal.core.tensor.DType;
 import com.sun.management.ThreadMXBean;
 import io.vavr.collection.HashSet;
+import io.vavr.collection.Vector;
 import io.vavr.control.Option;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
@@ -58,6 +59,8 @@ class JfrObserverTest {
     assertThat(selection.getString("source")).isEqualTo("priority");
     assertThat(selection.getString("device")).isEqualTo("cpu amx");
     assertThat(selection.getInt("headSize")).isEqualTo(64);
+    assertThat(selection.getString("considered"))
+        .isEqualTo("FLEX_ATTENTION: head_size not supported; CPU_ATTN ok");
     RecordedEvent route = events.get(1);
     assertThat(route.getString("group")).isEqualTo("sliding");
     assertThat(route.getString("route")).isEqualTo("SPLIT");
@@ -125,7 +128,8 @@ class JfrObserverTest {
           AttentionRequest.of(
               GROUP.spec(), new DeviceProfile.Cpu(DeviceProfile.CpuIsa.AMX, HashSet.empty(), true)),
           BACKEND,
-          "priority");
+          "priority",
+          Vector.of("FLEX_ATTENTION: head_size not supported", "CPU_ATTN ok"));
       observer.routed(GROUP, BATCH, SPLIT, 1_700);
       observer.forwarded(BACKEND, GROUP, 2, 40, 25_000);
       recording.stop();
