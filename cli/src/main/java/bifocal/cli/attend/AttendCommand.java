@@ -83,7 +83,8 @@ public final class AttendCommand implements Callable<Integer>, NamesRequests {
   @Option(
       names = "--backend",
       paramLabel = "NAME|A+B",
-      description = "A backend, or a pair composed on the spot (default ${DEFAULT-VALUE}).")
+      description =
+          "A backend, or a pair composed on the spot, as in (A+B)+C (default ${DEFAULT-VALUE}).")
   private String backend = "FLEX_CPU_ATTN";
 
   @Option(

@@ -16,7 +16,7 @@ import bifocal.routing.MMPrefixAttentionRouting;
 
 /**
  * The backends of the platforms on the class path, by name, and pairs {@code A+B} of them composed
- * on the spot.
+ * on the spot, nested ones too.
  */
 public final class BackendCatalog {
   private final AttentionBackends backends;
@@ -46,14 +46,15 @@ public final class BackendCatalog {
    * The backend of a name in any letter case, or a pair. A pair, and a composite that routes by
    * images, gets this policy; other backends have none to replace.
    *
-   * @throws BifocalException {@code UNKNOWN_BACKEND} with the nearest known name, or {@code
-   *     INVALID_COMPOSITION} with every reason
+   * @throws BifocalException {@code UNKNOWN_BACKEND} with the nearest known name, {@code
+   *     INVALID_OPTION} when the text is no expression, or {@code INVALID_COMPOSITION} with every
+   *     reason
    */
   public AttentionBackend<?> find(String text, RoutingPolicy policy) {
-    int plus = text.indexOf('+');
-    if (plus >= 0) {
-      return pair(named(text.substring(0, plus)), named(text.substring(plus + 1)), policy);
-    }
+    return BackendExpression.of(text).backend(name -> named(name, policy), policy);
+  }
+
+  private AttentionBackend<?> named(String text, RoutingPolicy policy) {
     AttentionBackend<?> backend = named(text);
     return backend instanceof CompositeBackend<?, ?> composite
             && composite.policy() instanceof MMPrefixAttentionRouting
@@ -77,12 +78,6 @@ public final class BackendCatalog {
                         NearestName.advice(
                             name.value(),
                             backends.byName().keySet().map(BackendName::value).toJavaSet())));
-  }
-
-  private static <MA extends AttentionMetadata, MB extends AttentionMetadata>
-      AttentionBackend<?> pair(
-          AttentionBackend<MA> a, AttentionBackend<MB> b, RoutingPolicy policy) {
-    return CompositeBackends.createCompositeBackendOrThrow(a, b, policy);
   }
 
   private static <MA extends AttentionMetadata, MB extends AttentionMetadata>

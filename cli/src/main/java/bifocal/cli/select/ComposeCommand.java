@@ -1,5 +1,6 @@
 package bifocal.cli.select;
 
+import bifocal.cli.backend.BackendExpression;
 import bifocal.cli.command.CliFailure;
 import bifocal.cli.command.Console;
 import bifocal.cli.command.ExitStatus;
@@ -9,6 +10,7 @@ import bifocal.cli.command.PolicyName;
 import bifocal.composite.CompositeBackends;
 import bifocal.core.backend.AttentionBackend;
 import bifocal.core.backend.AttentionMetadata;
+import bifocal.core.backend.BackendRegistry;
 import bifocal.core.backend.InvalidReason;
 import bifocal.core.error.ErrorCode;
 import bifocal.core.layer.LayerGroup;
@@ -42,10 +44,10 @@ public final class ComposeCommand implements Callable<Integer> {
   @Parameters(
       index = "0",
       paramLabel = "A",
-      description = "The general child, which writes the cache; a pair in parentheses, too.")
+      description = "The general child, which writes the cache; a pair A+B or (A+B)+C, too.")
   private String childA = "";
 
-  @Parameters(index = "1", paramLabel = "B", description = "The fast child.")
+  @Parameters(index = "1", paramLabel = "B", description = "The fast child; a pair, too.")
   private String childB = "";
 
   @Option(
@@ -75,7 +77,7 @@ public final class ComposeCommand implements Callable<Integer> {
 
   @Override
   public Integer call() {
-    Selector selector = Backends.present();
+    Selector selector = Backends.present(console);
     RoutingPolicy routing =
         PolicyName.of(policy).policy(!whole, lowering ? Lowering.LEFT_WINDOW : Lowering.OFF);
     Composition composition = composed(selector, routing);
@@ -87,9 +89,9 @@ public final class ComposeCommand implements Callable<Integer> {
   }
 
   private Composition composed(Selector selector, RoutingPolicy routing) {
-    BackendExpression operands = new BackendExpression(selector.registry().snapshot(), routing);
-    AttentionBackend<?> a = operands.backend(childA);
-    AttentionBackend<?> b = operands.backend(childB);
+    BackendRegistry.Snapshot registry = selector.registry().snapshot();
+    AttentionBackend<?> a = BackendExpression.of(childA).backend(registry::require, routing);
+    AttentionBackend<?> b = BackendExpression.of(childB).backend(registry::require, routing);
     AttentionBackend<?> pair = pair(a, b, routing);
     if (!options.namesDevice()) {
       return Composition.of(

@@ -276,6 +276,27 @@ class AttendCommandTest {
         "");
   }
 
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "(FLEX_ATTENTION+CPU_ATTN)+CPU_ATTN",
+        "FLEX_ATTENTION+(FLEX_ATTENTION+CPU_ATTN)",
+        "(FLEX_CPU_ATTN+CPU_ATTN)+(FLEX_ATTENTION+CPU_ATTN)",
+      })
+  void pairsInsidePairsAgreeWithTheReference(String backend) {
+    CaseFile file =
+        CaseFile.random(arena, 3, DType.BF16, 4, 2, 64, 12, 30, 20, 40)
+            .text("mask", "override")
+            .text("sliding_window", "8")
+            .images(0, 4, 9, 0, 10, 25, 1, 3, 20, 1, 22, 39);
+
+    CommandRun run = attend(file, "--backend=" + backend, "--check");
+
+    assertThat(run.err()).isEmpty();
+    assertThat(run.status()).isZero();
+    assertThat(run.out()).contains(backend).contains("check passed");
+  }
+
   @Test
   void imagesBeyondTheSequenceAndWithoutAMaskAreNotLookedAt() {
     CaseFile file = CaseFile.random(arena, 1, DType.BF16, 4, 2, 64, 9, 9);
