@@ -6,18 +6,20 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
-/** A mark in a stream's queue. */
+/** A mark in a stream's queue: one made here, or the host engine's, which is only used. */
 public final class CudaEvent implements AutoCloseable {
   private static final int WITH_TIME = 0;
   private static final int WITHOUT_TIME = 2;
 
   private final CudaContext context;
   private final long handle;
+  private final boolean owned;
   private boolean closed;
 
-  private CudaEvent(CudaContext context, long handle) {
+  private CudaEvent(CudaContext context, long handle, boolean owned) {
     this.context = context;
     this.handle = handle;
+    this.owned = owned;
   }
 
   /** An event for order alone, which costs the device least. */
@@ -30,12 +32,26 @@ public final class CudaEvent implements AutoCloseable {
     return create(context, WITH_TIME);
   }
 
+  /**
+   * Uses an event of the host engine, for instance the one that its copies record.
+   *
+   * @param handle the host's {@code CUevent}; it outlives this object
+   * @throws BifocalException {@code INVALID_PARAMETER} for 0
+   */
+  public static CudaEvent adopt(CudaContext context, long handle) {
+    context.requireUsable("cuEventQuery");
+    if (handle == 0) {
+      throw BifocalException.of(ErrorCode.INVALID_PARAMETER, "adopted CUDA event", "0", "an event");
+    }
+    return new CudaEvent(context, handle, false);
+  }
+
   private static CudaEvent create(CudaContext context, int flags) {
     context.makeCurrent();
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment out = arena.allocate(ValueLayout.JAVA_LONG);
       context.check("cuEventCreate", context.driver().eventCreate(out, flags));
-      CudaEvent event = new CudaEvent(context, out.get(ValueLayout.JAVA_LONG, 0));
+      CudaEvent event = new CudaEvent(context, out.get(ValueLayout.JAVA_LONG, 0), true);
       context.opened(event, "event");
       return event;
     }
@@ -85,7 +101,7 @@ public final class CudaEvent implements AutoCloseable {
     }
   }
 
-  /** Destroys the event; closing twice is harmless. */
+  /** Destroys an event that was made here; closing twice is harmless. */
   @Override
   public void close() {
     if (closed) {
@@ -93,7 +109,9 @@ public final class CudaEvent implements AutoCloseable {
     }
     closed = true;
     context.released(this);
-    context.release("cuEventDestroy", () -> context.driver().eventDestroy(handle));
+    if (owned) {
+      context.release("cuEventDestroy", () -> context.driver().eventDestroy(handle));
+    }
   }
 
   void requireOpen(String function) {

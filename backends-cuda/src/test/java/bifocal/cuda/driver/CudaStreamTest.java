@@ -171,6 +171,21 @@ final class CudaStreamTest {
   }
 
   @Test
+  void theHostsEventIsWaitedForAndNeverDestroyed() {
+    try (CudaEvent theirs = CudaEvent.create(context)) {
+      theirs.record(stream);
+      CudaEvent adopted = CudaEvent.adopt(context, theirs.handle());
+      stream.waitFor(adopted);
+      adopted.synchronize();
+      adopted.close();
+
+      assertThat(theirs.done()).isTrue();
+    }
+    assertThatThrownBy(() -> CudaEvent.adopt(context, 0))
+        .satisfies(refused(ErrorCode.INVALID_PARAMETER, "adopted CUDA event"));
+  }
+
+  @Test
   void timeIsMeasuredFromTheEarlierEvent() {
     try (CudaEvent begin = CudaEvent.timed(context);
         CudaEvent between = CudaEvent.timed(context);
