@@ -3,6 +3,7 @@ package bifocal.composite;
 import bifocal.core.backend.AttentionImpl;
 import bifocal.core.backend.AttentionMetadata;
 import bifocal.core.backend.AttentionOutput;
+import bifocal.core.backend.InFlight;
 import bifocal.core.backend.KvInput;
 import bifocal.core.backend.LaunchContext;
 import bifocal.core.batch.SlotMapping;
@@ -16,6 +17,7 @@ final class CompositeImpl<MA extends AttentionMetadata, MB extends AttentionMeta
     implements AttentionImpl<CompositeMetadata<MA, MB>> {
   private final ChildImpl<MA> a;
   private final ChildImpl<MB> b;
+  private final InFlight calls = new InFlight("the layer of a composite");
 
   CompositeImpl(ChildImpl<MA> a, ChildImpl<MB> b) {
     this.a = a;
@@ -25,7 +27,12 @@ final class CompositeImpl<MA extends AttentionMetadata, MB extends AttentionMeta
   @Override
   public void writeKv(LaunchContext launch, KvInput input, KvCacheView cache, SlotMapping slots) {
     launch.requireOwner();
-    a.impl().writeKv(launch, input, cache, slots);
+    calls.enter();
+    try {
+      a.impl().writeKv(launch, input, cache, slots);
+    } finally {
+      calls.leave();
+    }
   }
 
   @Override
@@ -36,6 +43,20 @@ final class CompositeImpl<MA extends AttentionMetadata, MB extends AttentionMeta
       CompositeMetadata<MA, MB> metadata,
       AttentionOutput output) {
     launch.requireOwner();
+    calls.enter();
+    try {
+      run(launch, q, cache, metadata, output);
+    } finally {
+      calls.leave();
+    }
+  }
+
+  private void run(
+      LaunchContext launch,
+      TensorView q,
+      KvCacheView cache,
+      CompositeMetadata<MA, MB> metadata,
+      AttentionOutput output) {
     switch (metadata) {
       case CompositeMetadata.Idle<MA, MB> idle -> {}
       case CompositeMetadata.OnChildA<MA, MB> on -> a.forward(launch, q, cache, on.run(), output);
@@ -57,6 +78,20 @@ final class CompositeImpl<MA extends AttentionMetadata, MB extends AttentionMeta
       CompositeMetadata<MA, MB> metadata,
       AttentionOutput output) {
     launch.requireOwner();
+    calls.enter();
+    try {
+      runUncached(launch, q, kv, metadata, output);
+    } finally {
+      calls.leave();
+    }
+  }
+
+  private void runUncached(
+      LaunchContext launch,
+      TensorView q,
+      KvInput kv,
+      CompositeMetadata<MA, MB> metadata,
+      AttentionOutput output) {
     switch (metadata) {
       case CompositeMetadata.Idle<MA, MB> idle -> {}
       case CompositeMetadata.OnChildA<MA, MB> on ->
@@ -78,6 +113,9 @@ final class CompositeImpl<MA extends AttentionMetadata, MB extends AttentionMeta
 
   @Override
   public void close() {
+    if (!calls.close()) {
+      return;
+    }
     try {
       a.impl().close();
     } finally {

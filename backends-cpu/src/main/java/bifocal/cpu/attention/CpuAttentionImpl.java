@@ -15,6 +15,7 @@ import bifocal.core.layer.LayerParameters;
 import bifocal.core.tensor.DType;
 import bifocal.core.tensor.TensorView;
 import bifocal.cpu.cache.KernelType;
+import bifocal.cpu.ffi.HeldMemory;
 import bifocal.cpu.kernel.AttendParams;
 import bifocal.cpu.kernel.KvWriteParams;
 import bifocal.cpu.memory.LayerMemory;
@@ -22,7 +23,8 @@ import bifocal.cpu.raw.RawMemory;
 
 /**
  * Runs one layer on the CPU. Every shape, type and bound is checked here, before a kernel sees an
- * address; the memory of the cache and of the tensors must stay open until the call returns.
+ * address, and the memory of the cache, the tensors and the step is held until the kernels are
+ * done.
  */
 final class CpuAttentionImpl implements AttentionImpl<CpuAttentionMetadata> {
   /** Bytes of keys and values below which one thread writes them. */
@@ -38,6 +40,7 @@ final class CpuAttentionImpl implements AttentionImpl<CpuAttentionMetadata> {
   private final LayerMemory memory;
   private final WriteJob writeJob;
   private final WriteJob packJob;
+  private final HeldRun heldRun;
 
   CpuAttentionImpl(
       CpuRuntime runtime,
@@ -54,12 +57,24 @@ final class CpuAttentionImpl implements AttentionImpl<CpuAttentionMetadata> {
     this.memory = new LayerMemory(layer, parameters, cache, uncachedKeys.spec());
     this.writeJob = new WriteJob(runtime.kernels(), memory.write());
     this.packJob = new WriteJob(runtime.kernels(), memory.pack());
+    this.heldRun = new HeldRun(runtime);
   }
 
   @Override
   public void writeKv(LaunchContext launch, KvInput input, KvCacheView view, SlotMapping slots) {
     launch.requireOwner();
-    memory.requireOpen();
+    memory.held().begin();
+    try {
+      prepareWrite(input, view, slots);
+      memory.held().run(heldRun);
+    } catch (IllegalStateException | WrongThreadException released) {
+      throw HeldMemory.refusal("keys and values of a step", released);
+    } finally {
+      memory.held().end();
+    }
+  }
+
+  private void prepareWrite(KvInput input, KvCacheView view, SlotMapping slots) {
     long base = requireCache(view);
     KvInput.Dense dense = requireDense(input);
     long tokens = slots.tokens();
@@ -74,7 +89,11 @@ final class CpuAttentionImpl implements AttentionImpl<CpuAttentionMetadata> {
         dense.v().address(),
         dense.v().stride(0),
         slotsAt);
-    write(writeJob, tokens);
+    memory.held().add(view.memory());
+    memory.held().add(dense.k().data());
+    memory.held().add(dense.v().data());
+    memory.held().add(slots.slots().data());
+    heldRun.write(writeJob.of(tokens), tokens, workers(tokens));
   }
 
   @Override
@@ -85,8 +104,19 @@ final class CpuAttentionImpl implements AttentionImpl<CpuAttentionMetadata> {
       CpuAttentionMetadata built,
       AttentionOutput output) {
     launch.requireOwner();
-    memory.requireOpen();
-    StepPlan metadata = current(built);
+    memory.held().begin();
+    try {
+      prepareCached(q, view, current(built), output);
+      memory.held().run(heldRun);
+    } catch (IllegalStateException | WrongThreadException released) {
+      throw HeldMemory.refusal("a step", released);
+    } finally {
+      memory.held().end();
+    }
+  }
+
+  private void prepareCached(
+      TensorView q, KvCacheView view, StepPlan metadata, AttentionOutput output) {
     long base = requireCache(view);
     if (metadata.largestBlock() >= view.numBlocks()) {
       throw BifocalException.of(
@@ -97,7 +127,8 @@ final class CpuAttentionImpl implements AttentionImpl<CpuAttentionMetadata> {
     }
     AttendParams params = memory.cached();
     params.cache(base, base + valueOffset, view.blockStride());
-    run(q, params, metadata, metadata.table(), output);
+    memory.held().add(view.memory());
+    prepare(q, params, metadata, metadata.table(), output);
   }
 
   @Override
@@ -108,8 +139,19 @@ final class CpuAttentionImpl implements AttentionImpl<CpuAttentionMetadata> {
       CpuAttentionMetadata built,
       AttentionOutput output) {
     launch.requireOwner();
-    memory.requireOpen();
-    StepPlan metadata = current(built);
+    memory.held().begin();
+    try {
+      prepareUncached(q, requireDense(kv), current(built), output);
+      memory.held().run(heldRun);
+    } catch (IllegalStateException | WrongThreadException released) {
+      throw HeldMemory.refusal("a step", released);
+    } finally {
+      memory.held().end();
+    }
+  }
+
+  private void prepareUncached(
+      TensorView q, KvInput.Dense dense, StepPlan metadata, AttentionOutput output) {
     StepPlan.PackedKeys packed = metadata.packed();
     if (packed.tokens() < 0) {
       throw BifocalException.of(
@@ -118,7 +160,6 @@ final class CpuAttentionImpl implements AttentionImpl<CpuAttentionMetadata> {
           layer.type().label(),
           "encoder or encoder_only");
     }
-    KvInput.Dense dense = requireDense(kv);
     requireTokens(dense.k(), "keys", packed.tokens(), layer.headSize());
     requireTokens(dense.v(), "values", packed.tokens(), layer.headSizeV());
     KvCacheSpec spec = uncachedKeys.spec();
@@ -140,9 +181,11 @@ final class CpuAttentionImpl implements AttentionImpl<CpuAttentionMetadata> {
             dense.v().address(),
             dense.v().stride(0),
             packed.slots());
-    write(packJob, packed.tokens());
     memory.uncached().cache(base, values, spec.blockBytes());
-    run(q, memory.uncached(), metadata, packed.table(), output);
+    memory.held().add(dense.k().data());
+    memory.held().add(dense.v().data());
+    prepare(q, memory.uncached(), metadata, packed.table(), output);
+    heldRun.packBefore(packJob.of(packed.tokens()), packed.tokens(), workers(packed.tokens()));
   }
 
   @Override
@@ -150,21 +193,17 @@ final class CpuAttentionImpl implements AttentionImpl<CpuAttentionMetadata> {
     memory.close();
   }
 
-  private void write(WriteJob job, long tokens) {
+  /** Threads that are worth their while to write so many tokens. */
+  private int workers(long tokens) {
     long bytes =
         tokens
             * cache.numKvHeads()
             * (layer.headSize() + layer.headSizeV())
             * layer.dtype().bytes();
-    runtime
-        .threads()
-        .run(
-            job.of(tokens),
-            Math.ceilDiv(tokens, WriteJob.TOKENS),
-            bytes < SMALL_WRITE ? 1 : runtime.threads().threads());
+    return bytes < SMALL_WRITE ? 1 : runtime.threads().threads();
   }
 
-  private void run(
+  private void prepare(
       TensorView q,
       AttendParams params,
       StepPlan metadata,
@@ -176,10 +215,11 @@ final class CpuAttentionImpl implements AttentionImpl<CpuAttentionMetadata> {
     setOutput(params, metadata, output);
     params.batch(table.address(), table.stride(), metadata.keyFirst(), metadata.keyLast());
     setPartials(params, metadata);
-    runtime.threads().run(metadata.job().of(params), metadata.items(), metadata.workers());
-    if (metadata.mergeCount() > 0) {
-      runtime.kernels().merge(params, metadata.merges(), metadata.mergeCount());
-    }
+    memory.held().add(q.data());
+    memory.held().add(metadata.lease());
+    memory.held().add(metadata.packedMemory());
+    memory.held().add(metadata.partials());
+    heldRun.attend(params, metadata);
   }
 
   private void setOutput(AttendParams params, StepPlan metadata, AttentionOutput output) {
@@ -195,8 +235,10 @@ final class CpuAttentionImpl implements AttentionImpl<CpuAttentionMetadata> {
       TensorView view = output.lse().get();
       requireLse(view, metadata.tokens());
       lse = view.address();
+      memory.held().add(view.data());
       lseStride = view.stride(0);
     }
+    memory.held().add(out.data());
     params.output(
         out.dtype() == DType.FP32 ? KernelType.FLOAT32 : type,
         out.address(),

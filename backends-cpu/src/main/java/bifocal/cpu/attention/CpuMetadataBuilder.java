@@ -12,11 +12,14 @@ import bifocal.core.layer.LayerGroup;
 import bifocal.core.tensor.TensorView;
 import bifocal.core.workspace.WorkspacePlan;
 import bifocal.core.workspace.WorkspaceRegion;
+import bifocal.cpu.ffi.HeldMemory;
 import bifocal.cpu.kernel.MergeItem;
 import bifocal.cpu.kernel.WorkItem;
 import bifocal.cpu.raw.RawMemory;
 import java.lang.foreign.MemorySegment;
+import java.util.Objects;
 import java.util.concurrent.atomic.AtomicLong;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Plans each step's work items in memory leased from the step's workspace. The block table is
@@ -42,6 +45,7 @@ final class CpuMetadataBuilder implements AttentionMetadataBuilder<CpuAttentionM
   private final AttentionLayerSpec layer;
   private final KernelSizes sizes;
   private final UncachedKeys uncached;
+  private final HeldMemory held = new HeldMemory("the builder of a layer group");
 
   CpuMetadataBuilder(CpuRuntime runtime, LayerGroup group, KvCacheSpec cache, boolean readsImages) {
     this.runtime = runtime;
@@ -86,7 +90,49 @@ final class CpuMetadataBuilder implements AttentionMetadataBuilder<CpuAttentionM
     if (visibility.readsImages()) {
       batch.requireWholeImages(visibility.mask());
     }
-    MemorySegment partials = step.workspace().region(PARTIALS);
+    held.begin();
+    try {
+      Building building = new Building(step, batch);
+      held.add(building.partials);
+      held.add(batch.blockTable().data());
+      held.run(building);
+      return building.built();
+    } catch (IllegalStateException | WrongThreadException released) {
+      throw HeldMemory.refusal("the plan of a step", released);
+    } finally {
+      held.end();
+    }
+  }
+
+  @Override
+  public void close() {
+    held.close();
+  }
+
+  /** Plans one step while the workspace and the block table are held. */
+  private final class Building implements Runnable {
+    private final StepContext step;
+    private final CommonAttentionMetadata batch;
+    private final MemorySegment partials;
+    private @Nullable StepPlan plan;
+
+    private Building(StepContext step, CommonAttentionMetadata batch) {
+      this.step = step;
+      this.batch = batch;
+      this.partials = step.workspace().region(PARTIALS);
+    }
+
+    @Override
+    public void run() {
+      plan = CpuMetadataBuilder.this.plan(step, batch, partials);
+    }
+
+    private StepPlan built() {
+      return Objects.requireNonNull(plan);
+    }
+  }
+
+  private StepPlan plan(StepContext step, CommonAttentionMetadata batch, MemorySegment partials) {
     long partialRows = Math.max(0, partials.byteSize() - ALIGNMENT) / partialRowBytes(layer);
     WorkPlan plan =
         new WorkPlan(

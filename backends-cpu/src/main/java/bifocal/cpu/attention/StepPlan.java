@@ -2,8 +2,8 @@ package bifocal.cpu.attention;
 
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
-import bifocal.cpu.raw.RawMemory;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 
 /**
  * One step's batch as work items, in memory leased from the step's workspace.
@@ -72,7 +72,7 @@ record StepPlan(
    * @throws BifocalException {@code CLOSED}
    */
   void requireCurrent() {
-    if (!lease.scope().isAlive() || RawMemory.readLong(lease.address()) != stamp) {
+    if (!lease.scope().isAlive() || lease.get(ValueLayout.JAVA_LONG_UNALIGNED, 0) != stamp) {
       throw BifocalException.of(ErrorCode.CLOSED, "the step of this metadata is over");
     }
   }

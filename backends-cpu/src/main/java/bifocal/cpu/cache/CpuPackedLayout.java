@@ -4,9 +4,9 @@ import bifocal.core.cache.KvCacheSpec;
 import bifocal.core.cache.KvLayout;
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
-import bifocal.cpu.raw.RawMemory;
 import io.vavr.control.Option;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 
 /**
  * The cache layout of the CPU kernels: {@code [K part][V part]}, each {@code [kvHead]}, and inside
@@ -151,26 +151,29 @@ public final class CpuPackedLayout implements KvLayout {
   public void write(
       KvCacheSpec spec, MemorySegment block, int token, int kvHead, float[] key, float[] value) {
     Shape shape = Shape.of(spec);
-    long base = checked(shape, block, token, kvHead);
-    long keys = base + kvHead * shape.keyHeadStride();
+    requireInside(shape, block, token, kvHead);
+    long keys = kvHead * shape.keyHeadStride();
     float keyScale =
         shape.type().perTokenHead()
-            ? storedScale(shape.type(), keys + shape.keyScale(token), key, shape.headSize())
+            ? storedScale(shape.type(), block, keys + shape.keyScale(token), key, shape.headSize())
             : spec.scales().key(kvHead);
     for (int d = 0; d < shape.headSize(); d++) {
       Numbers.write(
           shape.type(),
+          block,
           keys + shape.keyElement(token, d) * shape.type().bytes(),
           key[d] / keyScale);
     }
-    long values = base + shape.valueOffset() + kvHead * shape.valueHeadStride();
+    long values = shape.valueOffset() + kvHead * shape.valueHeadStride();
     float valueScale =
         shape.type().perTokenHead()
-            ? storedScale(shape.type(), values + shape.valueScale(token), value, shape.headSizeV())
+            ? storedScale(
+                shape.type(), block, values + shape.valueScale(token), value, shape.headSizeV())
             : spec.scales().value(kvHead);
     for (int d = 0; d < shape.headSizeV(); d++) {
       Numbers.write(
           shape.type(),
+          block,
           values + shape.valueElement(token, d) * shape.type().bytes(),
           value[d] / valueScale);
     }
@@ -179,16 +182,17 @@ public final class CpuPackedLayout implements KvLayout {
   @Override
   public void readKey(KvCacheSpec spec, MemorySegment block, int token, int kvHead, float[] key) {
     Shape shape = Shape.of(spec);
-    long keys = checked(shape, block, token, kvHead) + kvHead * shape.keyHeadStride();
+    requireInside(shape, block, token, kvHead);
+    long keys = kvHead * shape.keyHeadStride();
     float scale =
         shape.type().perTokenHead()
-            ? RawMemory.readFloat(keys + shape.keyScale(token))
+            ? block.get(ValueLayout.JAVA_FLOAT_UNALIGNED, keys + shape.keyScale(token))
             : spec.scales().key(kvHead);
     for (int d = 0; d < shape.headSize(); d++) {
       key[d] =
           scale
               * Numbers.read(
-                  shape.type(), keys + shape.keyElement(token, d) * shape.type().bytes());
+                  shape.type(), block, keys + shape.keyElement(token, d) * shape.type().bytes());
     }
   }
 
@@ -196,29 +200,30 @@ public final class CpuPackedLayout implements KvLayout {
   public void readValue(
       KvCacheSpec spec, MemorySegment block, int token, int kvHead, float[] value) {
     Shape shape = Shape.of(spec);
-    long values =
-        checked(shape, block, token, kvHead)
-            + shape.valueOffset()
-            + kvHead * shape.valueHeadStride();
+    requireInside(shape, block, token, kvHead);
+    long values = shape.valueOffset() + kvHead * shape.valueHeadStride();
     float scale =
         shape.type().perTokenHead()
-            ? RawMemory.readFloat(values + shape.valueScale(token))
+            ? block.get(ValueLayout.JAVA_FLOAT_UNALIGNED, values + shape.valueScale(token))
             : spec.scales().value(kvHead);
     for (int d = 0; d < shape.headSizeV(); d++) {
       value[d] =
           scale
               * Numbers.read(
-                  shape.type(), values + shape.valueElement(token, d) * shape.type().bytes());
+                  shape.type(),
+                  block,
+                  values + shape.valueElement(token, d) * shape.type().bytes());
     }
   }
 
-  private static float storedScale(KernelType type, long address, float[] numbers, int count) {
+  private static float storedScale(
+      KernelType type, MemorySegment block, long at, float[] numbers, int count) {
     float scale = Numbers.perTokenHeadScale(type, numbers, count);
-    RawMemory.writeFloat(address, scale);
+    block.set(ValueLayout.JAVA_FLOAT_UNALIGNED, at, scale);
     return scale == 0 ? 1 : scale;
   }
 
-  private static long checked(Shape shape, MemorySegment block, int token, int kvHead) {
+  private static void requireInside(Shape shape, MemorySegment block, int token, int kvHead) {
     if (token < 0 || token >= shape.blockSize()) {
       throw BifocalException.of(
           ErrorCode.SLOT_OUT_OF_RANGE, "token of a block", token, "0.." + (shape.blockSize() - 1));
@@ -227,6 +232,12 @@ public final class CpuPackedLayout implements KvLayout {
       throw BifocalException.of(
           ErrorCode.SHAPE_MISMATCH, "KV head", kvHead, "0.." + (shape.numKvHeads() - 1));
     }
-    return RawMemory.address("block of a KV cache", block, 0, shape.blockBytes());
+    if (block.byteSize() < shape.blockBytes()) {
+      throw BifocalException.of(
+          ErrorCode.MEMORY_TOO_SMALL,
+          "block of a KV cache",
+          block.byteSize() + " bytes",
+          shape.blockBytes() + " bytes");
+    }
   }
 }

@@ -11,12 +11,14 @@ import bifocal.core.tensor.DType;
 import bifocal.core.tensor.TensorView;
 import bifocal.cpu.cache.CpuPackedLayout;
 import bifocal.cpu.cache.KernelType;
+import bifocal.cpu.ffi.HeldMemory;
 import bifocal.cpu.kernel.AttendParams;
 import bifocal.cpu.kernel.KvWriteParams;
 import bifocal.cpu.raw.RawMemory;
 import io.vavr.control.Option;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 
 /**
  * The native memory of one layer: parameter blocks for its kernels, and copies of its sinks, slopes
@@ -30,7 +32,7 @@ public final class LayerMemory implements AutoCloseable {
   private final AttendParams uncached;
   private final KvWriteParams write;
   private final KvWriteParams pack;
-  private boolean closed;
+  private final HeldMemory held = new HeldMemory("the attention layer");
 
   /**
    * Allocates and fills a layer's blocks.
@@ -44,25 +46,31 @@ public final class LayerMemory implements AutoCloseable {
       LayerParameters parameters,
       KvCacheSpec cache,
       KvCacheSpec packed) {
-    cached = new AttendParams(block(AttendParams.BYTES));
-    uncached = new AttendParams(block(AttendParams.BYTES));
-    write = new KvWriteParams(block(KvWriteParams.BYTES));
-    pack = new KvWriteParams(block(KvWriteParams.BYTES));
-    KernelType type = KernelType.of(layer.dtype()).get();
-    long sinks = layer.sinks() ? perHead("sinks", layer, parameters.sinks()) : 0;
-    long slopes = layer.alibi() ? perHead("ALiBi slopes", layer, parameters.alibiSlopes()) : 0;
-    long keyScales = cache.scales().isOne() ? 0 : scales(cache.scales(), cache.numKvHeads(), true);
-    long valueScales =
-        cache.scales().isOne() ? 0 : scales(cache.scales(), cache.numKvHeads(), false);
-    float softcap = layer.softcap().map(Double::floatValue).getOrElse(0f);
-    CpuPackedLayout.Shape shape = CpuPackedLayout.Shape.of(cache);
-    CpuPackedLayout.Shape packedShape = CpuPackedLayout.Shape.of(packed);
-    float scale = (float) layer.scale();
-    cached.describe(
-        shape, keyScales, valueScales, type, layer.numHeads(), scale, softcap, sinks, slopes);
-    uncached.describe(packedShape, 0, 0, type, layer.numHeads(), scale, softcap, sinks, slopes);
-    write.describe(shape, keyScales, valueScales, type);
-    pack.describe(packedShape, 0, 0, type);
+    try {
+      cached = new AttendParams(block(AttendParams.BYTES));
+      uncached = new AttendParams(block(AttendParams.BYTES));
+      write = new KvWriteParams(block(KvWriteParams.BYTES));
+      pack = new KvWriteParams(block(KvWriteParams.BYTES));
+      KernelType type = KernelType.of(layer.dtype()).get();
+      long sinks = layer.sinks() ? perHead("sinks", layer, parameters.sinks()) : 0;
+      long slopes = layer.alibi() ? perHead("ALiBi slopes", layer, parameters.alibiSlopes()) : 0;
+      long keyScales =
+          cache.scales().isOne() ? 0 : scales(cache.scales(), cache.numKvHeads(), true);
+      long valueScales =
+          cache.scales().isOne() ? 0 : scales(cache.scales(), cache.numKvHeads(), false);
+      float softcap = layer.softcap().map(Double::floatValue).getOrElse(0f);
+      CpuPackedLayout.Shape shape = CpuPackedLayout.Shape.of(cache);
+      CpuPackedLayout.Shape packedShape = CpuPackedLayout.Shape.of(packed);
+      float scale = (float) layer.scale();
+      cached.describe(
+          shape, keyScales, valueScales, type, layer.numHeads(), scale, softcap, sinks, slopes);
+      uncached.describe(packedShape, 0, 0, type, layer.numHeads(), scale, softcap, sinks, slopes);
+      write.describe(shape, keyScales, valueScales, type);
+      pack.describe(packedShape, 0, 0, type);
+    } catch (RuntimeException | Error e) {
+      arena.close();
+      throw e;
+    }
   }
 
   /** Parameters of attention over the cache. */
@@ -85,21 +93,20 @@ public final class LayerMemory implements AutoCloseable {
     return pack;
   }
 
-  /**
-   * Requires that the layer was not closed.
-   *
-   * @throws BifocalException {@code CLOSED}
-   */
-  public void requireOpen() {
-    if (closed) {
-      throw BifocalException.of(ErrorCode.CLOSED, "the attention layer was closed");
-    }
+  /** Holds the memory of one call at a time, and keeps the layer open as long. */
+  public HeldMemory held() {
+    return held;
   }
 
+  /**
+   * Releases the memory; closing twice is harmless.
+   *
+   * @throws BifocalException {@code IN_USE} while a call runs
+   */
   @Override
   public void close() {
-    if (!closed) {
-      closed = true;
+    held.close();
+    if (arena.scope().isAlive()) {
       arena.close();
     }
   }
@@ -115,10 +122,9 @@ public final class LayerMemory implements AutoCloseable {
                 BifocalException.of(
                     ErrorCode.INVALID_PARAMETER, what + " of a layer", "none", "one per head"));
     view.require(what, DType.FP32, Device.HOST, layer.numHeads());
-    long from = RawMemory.address(what, view.data(), 0, 0);
     long to = block(4L * layer.numHeads()).address();
     for (int head = 0; head < layer.numHeads(); head++) {
-      float value = RawMemory.readFloat(from + 4 * head * view.stride(0));
+      float value = view.data().get(ValueLayout.JAVA_FLOAT_UNALIGNED, 4L * head * view.stride(0));
       if (!Float.isFinite(value)) {
         throw BifocalException.of(
             ErrorCode.NOT_FINITE, what + " of head " + head, value, "a finite number");

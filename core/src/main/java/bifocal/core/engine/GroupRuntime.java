@@ -5,6 +5,7 @@ import bifocal.core.backend.AttentionImpl;
 import bifocal.core.backend.AttentionMetadata;
 import bifocal.core.backend.AttentionMetadataBuilder;
 import bifocal.core.backend.AttentionOutput;
+import bifocal.core.backend.InFlight;
 import bifocal.core.backend.KvInput;
 import bifocal.core.backend.LaunchContext;
 import bifocal.core.backend.StepContext;
@@ -18,6 +19,7 @@ import bifocal.core.layer.LayerGroup;
 import bifocal.core.layer.LayerParameters;
 import bifocal.core.tensor.TensorView;
 import io.vavr.control.Option;
+import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Function;
@@ -26,7 +28,8 @@ import java.util.function.Function;
  * One layer group, ready to run: a builder for its steps and an implementation for each of its
  * layers, all made by one backend and closed together, once. It keeps nothing of a step.
  *
- * <p>It belongs to the thread that owns the device; each call from another is refused.
+ * <p>It belongs to the thread that owns the device; each call from another is refused. Another
+ * thread may close it; while a call runs that is refused, and changes nothing.
  *
  * @param <M> metadata of the backend
  */
@@ -36,7 +39,7 @@ public final class GroupRuntime<M extends AttentionMetadata> implements AutoClos
   private final String regionPrefix;
   private final AttentionMetadataBuilder<M> builder;
   private final List<AttentionImpl<M>> impls;
-  private boolean closed;
+  private final InFlight calls;
 
   private GroupRuntime(
       LayerGroup group,
@@ -49,6 +52,7 @@ public final class GroupRuntime<M extends AttentionMetadata> implements AutoClos
     this.regionPrefix = regionPrefix;
     this.builder = builder;
     this.impls = impls;
+    this.calls = new InFlight("layer group " + group.name());
   }
 
   /** Opens a group whose layers have no weights of attention's own. */
@@ -107,13 +111,24 @@ public final class GroupRuntime<M extends AttentionMetadata> implements AutoClos
    * the host can, so that no layer's kernel leaves its cache.
    */
   public GroupStep<M> step(StepContext step, CommonAttentionMetadata batch) {
-    return new GroupStep<>(this, step.launch(), batch, build(step, batch));
+    M metadata = build(step, batch);
+    try {
+      return new GroupStep<>(this, step.launch(), batch, metadata);
+    } catch (IllegalStateException | WrongThreadException e) {
+      throw memoryRefusal(e, batch.blockTable().data(), batch.slots().slots().data());
+    }
   }
 
   /** Builds one step's metadata. */
   public M build(StepContext step, CommonAttentionMetadata batch) {
-    requireUsable(step.launch());
-    return builder.build(regionPrefix.isEmpty() ? step : step.child(regionPrefix), group, batch);
+    enter(step.launch());
+    try {
+      return builder.build(regionPrefix.isEmpty() ? step : step.child(regionPrefix), group, batch);
+    } catch (IllegalStateException | WrongThreadException e) {
+      throw memoryRefusal(e, batch.blockTable().data(), batch.slots().slots().data());
+    } finally {
+      calls.leave();
+    }
   }
 
   /**
@@ -123,9 +138,15 @@ public final class GroupRuntime<M extends AttentionMetadata> implements AutoClos
    */
   public void writeKv(
       LaunchContext launch, int layer, KvInput input, KvCacheView view, SlotMapping slots) {
-    requireUsable(launch);
-    requireContract(view);
-    impl(layer).writeKv(launch, input, view, slots);
+    enter(launch);
+    try {
+      requireContract(view);
+      impl(layer).writeKv(launch, input, view, slots);
+    } catch (IllegalStateException | WrongThreadException e) {
+      throw memoryRefusal(e, view.memory(), slots.slots().data());
+    } finally {
+      calls.leave();
+    }
   }
 
   /**
@@ -140,9 +161,15 @@ public final class GroupRuntime<M extends AttentionMetadata> implements AutoClos
       KvCacheView view,
       M metadata,
       AttentionOutput output) {
-    requireUsable(launch);
-    requireContract(view);
-    impl(layer).forward(launch, q, view, metadata, output);
+    enter(launch);
+    try {
+      requireContract(view);
+      impl(layer).forward(launch, q, view, metadata, output);
+    } catch (IllegalStateException | WrongThreadException e) {
+      throw memoryRefusal(e, view.memory(), q.data(), output.out().data());
+    } finally {
+      calls.leave();
+    }
   }
 
   /**
@@ -157,20 +184,27 @@ public final class GroupRuntime<M extends AttentionMetadata> implements AutoClos
       KvInput kv,
       M metadata,
       AttentionOutput output) {
-    requireUsable(launch);
-    impl(layer).forwardUncached(launch, q, kv, metadata, output);
+    enter(launch);
+    try {
+      impl(layer).forwardUncached(launch, q, kv, metadata, output);
+    } catch (IllegalStateException | WrongThreadException e) {
+      throw memoryRefusal(e, q.data(), output.out().data());
+    } finally {
+      calls.leave();
+    }
   }
 
   /**
    * Closes the implementations and the builder; closing twice is harmless. All of them are closed
    * even when some fail; the first failure is thrown, the others are suppressed in it.
+   *
+   * @throws BifocalException {@code IN_USE} while a call runs; nothing is closed then
    */
   @Override
   public void close() {
-    if (closed) {
+    if (!calls.close()) {
       return;
     }
-    closed = true;
     List<AutoCloseable> parts = new ArrayList<>();
     parts.add(builder);
     parts.addAll(impls);
@@ -208,11 +242,24 @@ public final class GroupRuntime<M extends AttentionMetadata> implements AutoClos
     return impls.get(layer);
   }
 
-  private void requireUsable(LaunchContext launch) {
+  private void enter(LaunchContext launch) {
     launch.requireOwner();
-    if (closed) {
-      throw BifocalException.of(ErrorCode.CLOSED, "layer group " + group.name() + " was closed");
+    calls.enter();
+  }
+
+  /** What the JVM throws about memory of an arena, as a refusal; anything else as it is. */
+  private RuntimeException memoryRefusal(RuntimeException thrown, MemorySegment... memory) {
+    String what = "memory of a step of layer group " + group.name();
+    if (thrown instanceof WrongThreadException) {
+      return BifocalException.of(ErrorCode.WRONG_THREAD, what, "another thread's arena", "shared")
+          .causedBy(thrown);
     }
+    for (MemorySegment segment : memory) {
+      if (!segment.scope().isAlive()) {
+        return BifocalException.of(ErrorCode.CLOSED, what + " was released").causedBy(thrown);
+      }
+    }
+    return thrown;
   }
 
   private void requireContract(KvCacheView view) {
