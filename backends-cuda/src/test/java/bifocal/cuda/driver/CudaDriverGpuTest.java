@@ -23,6 +23,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.management.ManagementFactory;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
 import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.api.AfterEach;
@@ -309,7 +310,7 @@ final class CudaDriverGpuTest {
     Process program =
         new ProcessBuilder(
                 List.of(
-                    ProcessHandle.current().info().command().orElseThrow(),
+                    Path.of(System.getProperty("java.home", ""), "bin", "java").toString(),
                     "--enable-native-access=ALL-UNNAMED",
                     "-cp",
                     System.getProperty("java.class.path", ""),

@@ -9,6 +9,7 @@ import io.vavr.collection.LinkedHashMap;
 import io.vavr.collection.Map;
 import io.vavr.collection.Seq;
 import io.vavr.collection.Vector;
+import io.vavr.control.Either;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
@@ -60,12 +61,12 @@ public final class FakeCuda {
       Map<Integer, Integer> attributes) {}
 
   private static final class Built {
-    private static final FakeCuda SHARED = build();
+    private static final Either<String, FakeCuda> SHARED = build();
   }
 
   /** The fake as it is after a start, or a test that is skipped and says why. */
   public static FakeCuda resetOrSkip() {
-    FakeCuda fake = Built.SHARED;
+    FakeCuda fake = builtOrSkip();
     fake.reset();
     return fake;
   }
@@ -73,27 +74,30 @@ public final class FakeCuda {
   /** A library of its own, whose driver was not initialised yet. */
   public static FakeCuda copyOrSkip(Path folder) throws IOException {
     Path copy = folder.resolve("libfake_cuda.so");
-    Files.copy(Built.SHARED.file, copy, StandardCopyOption.REPLACE_EXISTING);
+    Files.copy(builtOrSkip().file, copy, StandardCopyOption.REPLACE_EXISTING);
     return new FakeCuda(copy.toAbsolutePath());
   }
 
-  private static FakeCuda build() {
+  private static FakeCuda builtOrSkip() {
+    return Built.SHARED.getOrElseThrow(why -> new TestAbortedException(why));
+  }
+
+  private static Either<String, FakeCuda> build() {
     try {
       Files.createDirectories(LIBRARY.getParent());
       Path fresh = Files.createTempFile(LIBRARY.getParent(), "libfake_cuda", ".so");
       compile(SOURCE, fresh);
       Files.move(fresh, LIBRARY, StandardCopyOption.REPLACE_EXISTING);
-      return new FakeCuda(LIBRARY.toAbsolutePath());
-    } catch (IOException e) {
-      throw new TestAbortedException("the fake CUDA driver is not built: " + e.getMessage(), e);
+      return Either.right(new FakeCuda(LIBRARY.toAbsolutePath()));
+    } catch (IOException | TestAbortedException e) {
+      return Either.left("the fake CUDA driver is not built: " + e.getMessage());
     }
   }
 
   /** Compiles a shared library, or skips the test where no C compiler is. */
   public static void compile(Path source, Path library) {
-    Process compiler;
     try {
-      compiler =
+      Process compiler =
           new ProcessBuilder(
                   "cc",
                   "-std=gnu11",
@@ -108,16 +112,12 @@ public final class FakeCuda {
                   source.toString())
               .redirectErrorStream(true)
               .start();
-    } catch (IOException e) {
-      throw new TestAbortedException("no C compiler here: " + e.getMessage(), e);
-    }
-    try {
       String said = new String(compiler.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
       if (compiler.waitFor() != 0) {
         throw new AssertionError("cc refuses " + source + ":\n" + said);
       }
     } catch (IOException e) {
-      throw new AssertionError(e);
+      throw new TestAbortedException("no C compiler here: " + e.getMessage(), e);
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
       throw new AssertionError(e);
