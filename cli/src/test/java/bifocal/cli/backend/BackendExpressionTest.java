@@ -3,6 +3,7 @@ package bifocal.cli.backend;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import bifocal.composite.guice.AttentionBackends;
 import bifocal.conformance.fake.CallLog;
 import bifocal.conformance.fake.FakeBackend;
 import bifocal.core.backend.AttentionBackend;
@@ -14,6 +15,7 @@ import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
 import bifocal.reference.ReferenceBackend;
 import bifocal.routing.MMPrefixAttentionRouting;
+import io.vavr.collection.TreeMap;
 import java.util.Locale;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -99,10 +101,12 @@ class BackendExpressionTest {
 
   @Test
   void aNameThatNobodyKnowsIsRefusedWhereverItStands() {
+    FakeBackend known = FakeBackend.of("CPU_ATTN", new CallLog(), EVERYTHING);
+    BackendCatalog catalog =
+        BackendCatalog.of(new AttentionBackends(TreeMap.of(known.name(), known)));
+
     assertThatThrownBy(
-            () ->
-                BackendCatalog.present()
-                    .find("(CPU_ATTN+CPU_ATN)+CPU_ATTN", new MMPrefixAttentionRouting()))
+            () -> catalog.find("(cpu_attn+CPU_ATN)+CPU_ATTN", new MMPrefixAttentionRouting()))
         .isInstanceOfSatisfying(
             BifocalException.class,
             refusal -> {

@@ -4,6 +4,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import bifocal.cli.Main;
 import bifocal.cli.command.CommandRun;
+import bifocal.composite.guice.BifocalInjector;
+import bifocal.composite.guice.PlatformModule;
+import bifocal.composite.guice.PlatformModules;
+import bifocal.core.device.Platform;
+import bifocal.core.select.PlatformPolicy;
+import bifocal.core.select.Selector;
 import io.vavr.collection.Seq;
 import io.vavr.collection.Vector;
 import java.io.IOException;
@@ -13,6 +19,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.Objects;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** The tables, cell by cell beside the reference's. */
@@ -50,6 +57,28 @@ class FeatureTablesTest {
     assertThat(reference().asJava())
         .containsAll(printed("tables"))
         .startsWith(printed("tables").head());
+  }
+
+  @ParameterizedTest
+  @EnumSource(Platform.class)
+  void whereAPlatformIsLeftOutItsRowsAreAbsentAndNoOthers(Platform left) {
+    Asking.requireInstalled(left);
+    Seq<PlatformModule> all = PlatformModules.detect().present();
+    Selector rest = selector(all.filter(module -> module.platform() != left));
+    Selector alone = selector(all.filter(module -> module.platform() == left));
+
+    Seq<Seq<String>> everything = Tables.features(Asking.SELECTOR).rows();
+    Seq<Seq<String>> remaining = Tables.features(rest).rows();
+
+    assertThat(everything.removeAll(Tables.features(alone).rows()))
+        .containsExactlyElementsOf(remaining);
+    assertThat(remaining.size() + Tables.features(alone).rows().size())
+        .isEqualTo(everything.size());
+    assertThat(rest.policies().map(PlatformPolicy::platform)).doesNotContain(left);
+  }
+
+  private static Selector selector(Seq<PlatformModule> modules) {
+    return BifocalInjector.create(modules).getInstance(Selector.class);
   }
 
   @Test
