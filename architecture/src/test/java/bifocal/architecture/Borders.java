@@ -58,6 +58,7 @@ final class Borders {
     "bifocal.composite..",
     "bifocal.reference..",
     "bifocal.conformance..",
+    "bifocal.tvm..",
     "bifocal.cpu..",
     "bifocal.cuda..",
     "bifocal.rocm..",
@@ -113,9 +114,11 @@ final class Borders {
     modules.put("composite", all(GUICE, "bifocal.core..", "bifocal.routing.."));
     modules.put("reference", all("bifocal.core.."));
     modules.put("conformance", all(JUNIT, "bifocal.core..", "bifocal.reference.."));
+    modules.put("tvm", all(JACKSON, "bifocal.core.."));
     String[] platform = all(GUICE, "bifocal.core..", "bifocal.routing..", "bifocal.composite..");
     Stream.of("cpu", "rocm", "xpu").forEach(name -> modules.put(name, platform));
-    modules.put("cuda", all(platform, JACKSON)); // manifests of kernel packs
+    // Manifests of kernel packs, and libraries that export TVM-FFI functions.
+    modules.put("cuda", all(platform, JACKSON, "bifocal.tvm.."));
     return modules;
   }
 

@@ -27,6 +27,7 @@ class CrossingTest {
           Map.entry("reference stays inside", List.of(bifocal.reference.crossing.Crosses.class)),
           Map.entry(
               "conformance stays inside", List.of(bifocal.conformance.crossing.Crosses.class)),
+          Map.entry("tvm stays inside", List.of(bifocal.tvm.crossing.Crosses.class)),
           Map.entry("cpu stays inside", List.of(bifocal.cpu.crossing.Crosses.class)),
           Map.entry("cuda stays inside", List.of(bifocal.cuda.crossing.Crosses.class)),
           Map.entry("rocm stays inside", List.of(bifocal.rocm.crossing.Crosses.class)),

@@ -89,5 +89,7 @@ public enum ErrorCode {
   /** A device failed in a way that only a new process gets over. */
   DEVICE_LOST,
   /** A device has not enough free memory. */
-  DEVICE_MEMORY_EXHAUSTED
+  DEVICE_MEMORY_EXHAUSTED,
+  /** A native function has another signature than its caller was written for. */
+  SIGNATURE_MISMATCH
 }

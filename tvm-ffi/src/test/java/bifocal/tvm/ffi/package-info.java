@@ -1,0 +1,4 @@
+@NullMarked
+package bifocal.tvm.ffi;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,4 @@
+@NullMarked
+package bifocal.tvm;
+
+import org.jspecify.annotations.NullMarked;
