@@ -14,7 +14,7 @@ static void report_and_die(int number) {
 __attribute__((constructor)) static void take(void) {
   signal(SIGSEGV, report_and_die);
   /* Long enough for other threads to need the handler that was there. */
-  usleep(200 * 1000);
+  usleep(500 * 1000);
 }
 
 int thief_answer(void) { return 42; }
