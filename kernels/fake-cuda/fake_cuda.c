@@ -133,6 +133,9 @@ struct live {
   struct live *next;
 };
 
+typedef void (*launch_observer)(const char *name, const unsigned *geometry, const void *values,
+                                size_t bytes);
+
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct live *alive;
 static int device_count = 1;
@@ -146,6 +149,7 @@ static int primary_references[MOST_DEVICES];
 static long ticks;
 static int sticky;
 static int busy;
+static launch_observer observer;
 
 static const char *calls[MOST_CALLS];
 static long call_count;
@@ -343,6 +347,7 @@ EXPORT void fake_reset(void) {
   ticks = 0;
   sticky = 0;
   busy = 0;
+  observer = NULL;
   call_count = 0;
   fail_index = -1;
   fail_nth = 0;
@@ -419,6 +424,12 @@ EXPORT uint64_t fake_host_stream(uint64_t context) {
   stream->context = context;
   add(STREAM, stream, 0, 0);
   return (uint64_t)stream;
+}
+
+/* What is told of every launch when it runs, on the thread that launched it; NULL for nobody. */
+EXPORT void fake_observe(launch_observer seen) {
+  LOCKED;
+  observer = seen;
 }
 
 EXPORT int64_t fake_launches(void) {
@@ -624,6 +635,10 @@ static void run(const struct step *step, int replayed) {
         launches[launch_count] = step->launch;
         launches[launch_count].replayed = replayed;
         launch_count++;
+      }
+      if (observer) {
+        observer(step->launch.name, step->launch.geometry, step->launch.values,
+                 step->launch.bytes);
       }
       break;
     case STEP_COPY:

@@ -117,8 +117,9 @@ final class Borders {
     modules.put("tvm", all(JACKSON, "bifocal.core.."));
     String[] platform = all(GUICE, "bifocal.core..", "bifocal.routing..", "bifocal.composite..");
     Stream.of("cpu", "rocm", "xpu").forEach(name -> modules.put(name, platform));
-    // Manifests of kernel packs, and libraries that export TVM-FFI functions.
-    modules.put("cuda", all(platform, JACKSON, "bifocal.tvm.."));
+    // Manifests of kernel packs, libraries that export TVM-FFI functions, and what a step
+    // allocates, which the benchmark of GPUs measures.
+    modules.put("cuda", all(platform, JACKSON, "bifocal.tvm..", "com.sun.management.."));
     return modules;
   }
 

@@ -1,16 +1,39 @@
 package bifocal.cuda;
 
-import bifocal.composite.guice.AttentionBinder;
+import static bifocal.composite.guice.AttentionBinder.backends;
+import static bifocal.composite.guice.AttentionBinder.composites;
+import static bifocal.composite.guice.AttentionBinder.platforms;
+
 import bifocal.composite.guice.PlatformModule;
+import bifocal.core.backend.BackendName;
 import bifocal.core.device.Platform;
 import bifocal.core.host.HostCheck;
 import bifocal.cuda.host.CudaHostCheck;
 import bifocal.cuda.select.CudaBackends;
+import bifocal.cuda.triton.TritonAttnBackend;
+import bifocal.cuda.triton.TritonCausalBackend;
+import bifocal.cuda.triton.TritonHost;
+import bifocal.routing.MMPrefixAttentionRouting;
 import com.google.inject.AbstractModule;
 import io.vavr.control.Option;
 
 /** The backends of NVIDIA devices, their composites, and how the platform chooses. */
 public final class CudaAttentionModule extends AbstractModule implements PlatformModule {
+  /** Images on {@code TRITON_ATTN}, text on its causal child. */
+  public static final BackendName TRITON_PAIR = BackendName.of("TRITON_PAIR");
+
+  private final TritonHost host;
+
+  /** The platform with the device and kernel packs of this host, if there are any. */
+  public CudaAttentionModule() {
+    this(TritonHost.ofThisJvm());
+  }
+
+  /** The platform with the kernels of a host, which are looked for when they are first needed. */
+  public CudaAttentionModule(TritonHost host) {
+    this.host = host;
+  }
+
   @Override
   public Platform platform() {
     return Platform.CUDA;
@@ -24,10 +47,16 @@ public final class CudaAttentionModule extends AbstractModule implements Platfor
   @Override
   protected void configure() {
     CudaBackends.all()
-        .forEach(
-            backend ->
-                AttentionBinder.backends(binder()).addBinding(backend.name()).toInstance(backend));
-    AttentionBinder.platforms(binder()).addBinding().toInstance(CudaBackends.policy());
-    CudaBackends.bindComposites(AttentionBinder.composites(binder()));
+        .forEach(backend -> backends(binder()).addBinding(backend.name()).toInstance(backend));
+    backends(binder()).addBinding(TritonAttnBackend.NAME).toInstance(new TritonAttnBackend(host));
+    backends(binder())
+        .addBinding(TritonCausalBackend.NAME)
+        .toInstance(new TritonCausalBackend(host));
+    composites(binder())
+        .bind(TRITON_PAIR)
+        .of(TritonAttnBackend.NAME, TritonCausalBackend.NAME)
+        .routedBy(MMPrefixAttentionRouting.class);
+    platforms(binder()).addBinding().toInstance(CudaBackends.policy());
+    CudaBackends.bindComposites(composites(binder()));
   }
 }

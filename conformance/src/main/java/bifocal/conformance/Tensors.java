@@ -146,14 +146,14 @@ final class Tensors {
     return TensorView.of(memory, host.dtype(), device.device(), host.shape());
   }
 
-  /** A vector of slots on the device. */
+  /** A vector of slots, where the device wants tables. */
   static TensorView longs(TestDevice device, long... values) {
     MemorySegment host = MemorySegment.ofArray(new byte[Long.BYTES * values.length]);
     MemorySegment.copy(values, 0, host, ValueLayout.JAVA_LONG_UNALIGNED, 0, values.length);
     return uploaded(device, host, DType.INT64, values.length);
   }
 
-  /** A matrix of equal rows on the device. */
+  /** A matrix of equal rows, where the device wants tables. */
   static TensorView ints(TestDevice device, int[][] rows, int width) {
     MemorySegment host = MemorySegment.ofArray(new byte[Integer.BYTES * rows.length * width]);
     for (int r = 0; r < rows.length; r++) {
@@ -165,6 +165,9 @@ final class Tensors {
 
   private static TensorView uploaded(
       TestDevice device, MemorySegment host, DType type, long... shape) {
+    if (device.tablesOnHost()) {
+      return TensorView.ofHost(host, type, shape);
+    }
     MemorySegment memory = device.allocate(host.byteSize());
     device.upload(host, memory);
     return TensorView.of(memory, type, device.device(), shape);

@@ -57,10 +57,10 @@ public final class PreparedLaunch {
     this.sizes = new long[count];
     long end = 0;
     for (int i = 0; i < count; i++) {
-      CudaKernel.Parameter parameter = kernel.parameters().get(i);
-      offsets[i] = parameter.offset();
-      sizes[i] = parameter.bytes();
-      end = Math.max(end, parameter.offset() + parameter.bytes());
+      // Where a value lies on the host is free; the driver wants a tensor map on 64 bytes.
+      sizes[i] = kernel.parameters().get(i).bytes();
+      offsets[i] = aligned(end, sizes[i] == TensorMap.BYTES ? TENSOR_MAP_ALIGNMENT : Long.BYTES);
+      end = offsets[i] + sizes[i];
     }
     this.values = arena.allocate(Math.max(end, 1), TENSOR_MAP_ALIGNMENT);
     this.pointers = arena.allocate(ValueLayout.JAVA_LONG, Math.max(count, 1));
@@ -68,6 +68,10 @@ public final class PreparedLaunch {
       pointers.setAtIndex(ValueLayout.JAVA_LONG, i, values.address() + offsets[i]);
     }
     this.config = config(shape, arena);
+  }
+
+  private static long aligned(long offset, long alignment) {
+    return Math.ceilDiv(offset, alignment) * alignment;
   }
 
   private static MemorySegment config(LaunchShape shape, Arena arena) {

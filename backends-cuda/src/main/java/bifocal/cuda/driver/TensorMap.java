@@ -17,7 +17,7 @@ public final class TensorMap {
 
   private static final int ALIGNMENT = 64;
   private static final int INTERLEAVE_NONE = 0;
-  private static final int PROMOTE_TO_128_BYTES = 2;
+  private static final int PROMOTE_TO_256_BYTES = 3;
   private static final int MOST_DIMENSIONS = 5;
 
   private final MemorySegment block;
@@ -126,7 +126,7 @@ public final class TensorMap {
                   arena.allocateFrom(ValueLayout.JAVA_INT, ones),
                   INTERLEAVE_NONE,
                   tensor.swizzle().number,
-                  PROMOTE_TO_128_BYTES,
+                  PROMOTE_TO_256_BYTES,
                   tensor.nanOutside() ? 1 : 0));
     }
   }

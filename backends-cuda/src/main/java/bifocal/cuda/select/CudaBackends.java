@@ -25,13 +25,12 @@ public final class CudaBackends {
 
   private CudaBackends() {}
 
-  /** Every backend that is not a composite. */
+  /** Every backend that is not a composite and is declared without kernels. */
   public static Seq<AttentionBackend<?>> all() {
     return Vector.<AttentionBackend<?>>of(
             DeclaredBackend.needing(FLASH_ATTENTION, FlashAttention.DECLARATION),
             DeclaredBackend.needing(FLASH_ATTENTION, FlashAttentionDiffKv.DECLARATION),
             DeclaredBackend.needing(FLASHINFER, FlashInfer.DECLARATION),
-            DeclaredBackend.needing(TRITON_PACK, TritonAttention.DECLARATION),
             DeclaredBackend.needing(TRITON_PACK, TritonAttentionDiffKv.DECLARATION),
             DeclaredBackend.needing(TRITON_PACK, TurboQuant.DECLARATION),
             DeclaredBackend.needing("B12X_PACKAGE: the b12x kernels for 12.x", B12x.DECLARATION),

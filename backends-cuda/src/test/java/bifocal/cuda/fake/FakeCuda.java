@@ -227,6 +227,16 @@ public final class FakeCuda {
     }
   }
 
+  /**
+   * Hands every launch to an observer when it runs, on the thread that launched it.
+   *
+   * @param stub {@code void (const char *name, const unsigned *geometry, const void *values, size_t
+   *     bytes)}
+   */
+  public void observe(MemorySegment stub) {
+    call("fake_observe", FunctionDescriptor.ofVoid(ADDRESS), stub);
+  }
+
   /** The calling thread's context. */
   public long currentContext() {
     return (long) call("fake_current_context", FunctionDescriptor.of(JAVA_LONG));

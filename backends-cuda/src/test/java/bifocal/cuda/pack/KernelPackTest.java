@@ -154,7 +154,7 @@ class KernelPackTest {
 
     byte[] binary = pack.binary(pack.find(DECODE).get()).get();
 
-    assertThat(new String(binary, StandardCharsets.UTF_8)).isEqualTo("binary of " + DECODE);
+    assertThat(new String(binary, StandardCharsets.UTF_8)).startsWith("fake kernels");
   }
 
   @Test

@@ -1,6 +1,7 @@
 package bifocal.cuda.pack;
 
 import bifocal.core.tensor.DType;
+import bifocal.cuda.fake.FakeCuda;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
@@ -15,7 +16,7 @@ import java.security.NoSuchAlgorithmException;
 import java.util.HexFormat;
 import java.util.function.Consumer;
 
-/** A pack of kernels that no device could run: its binaries are a few bytes of text. */
+/** A pack of kernels that no device could run: the stand-in for the driver loads its binaries. */
 public final class SyntheticPack {
   private static final ObjectMapper MAPPER = new ObjectMapper();
 
@@ -35,17 +36,33 @@ public final class SyntheticPack {
 
   /** Adds a kernel with the arguments of its kind. */
   public SyntheticPack with(Specialisation specialisation) {
-    byte[] binary = ("binary of " + specialisation).getBytes(StandardCharsets.UTF_8);
     ArrayNode kernels = (ArrayNode) manifest.get("kernels");
     String key = "kernel-" + kernels.size();
     ObjectNode kernel = kernels.addObject();
-    kernel.put("key", key).put("file", key + ".cubin").put("sha256", hash(binary));
-    kernel.put("kernel", "made_up").put("symbol", "made_up").put("warp_size", 32);
-    kernel.put("num_warps", 4).put("shared_memory", 1024);
+    kernel.put("key", key).put("file", key + ".cubin");
+    kernel.put("kernel", "made_up").put("symbol", key).put("warp_size", 32);
+    kernel.put("num_warps", 4).put("shared_memory", 65_536);
     kernel.put("global_scratch_size", 0).put("profile_scratch_size", 0);
+    if (specialisation instanceof Specialisation.Merge) {
+      kernel.put("programmatic_launch", true);
+    }
     SyntheticKernels.describe(kernel, specialisation);
+    byte[] binary = binary(kernel);
+    kernel.put("sha256", hash(binary));
     write(key + ".cubin", binary);
     return this;
+  }
+
+  /** Code that the stand-in for the driver loads. */
+  private static byte[] binary(ObjectNode kernel) {
+    StringBuilder parameters = new StringBuilder();
+    for (JsonNode argument : kernel.get("arguments")) {
+      parameters.append(parameters.isEmpty() ? "" : ",");
+      parameters.append(argument.get("offset").intValue());
+      parameters.append(':').append(argument.get("size").intValue());
+    }
+    return FakeCuda.image(
+        90, "kernel " + kernel.get("symbol").textValue() + " 128 0 " + parameters);
   }
 
   /** Changes the manifest before it is written. */

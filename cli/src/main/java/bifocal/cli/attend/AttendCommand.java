@@ -4,6 +4,7 @@ import bifocal.cli.attend.AttendReport.Cache;
 import bifocal.cli.attend.AttendReport.Check;
 import bifocal.cli.attend.AttendReport.Milliseconds;
 import bifocal.cli.backend.BackendCatalog;
+import bifocal.cli.backend.RunDevice;
 import bifocal.cli.command.CliFailure;
 import bifocal.cli.command.Console;
 import bifocal.cli.command.ExitStatus;
@@ -13,6 +14,7 @@ import bifocal.cli.command.OutputOptions;
 import bifocal.cli.command.PolicyName;
 import bifocal.cli.route.RouteReport;
 import bifocal.core.backend.AttentionBackend;
+import bifocal.core.backend.AttentionObserver;
 import bifocal.core.backend.AttentionRequest;
 import bifocal.core.backend.BackendValidator;
 import bifocal.core.backend.BackendValidator.Accepted;
@@ -22,8 +24,6 @@ import bifocal.core.backend.Feature;
 import bifocal.core.backend.InvalidReason;
 import bifocal.core.backend.KvContract;
 import bifocal.core.cache.KvCacheSpec;
-import bifocal.core.device.DeviceProfile;
-import bifocal.core.device.DeviceProfile.CpuIsa;
 import bifocal.core.device.Platform;
 import bifocal.core.error.ErrorCode;
 import bifocal.core.safetensors.Safetensors;
@@ -33,7 +33,6 @@ import bifocal.reference.KeyValues;
 import bifocal.reference.ReferenceAttention;
 import bifocal.reference.Tolerance;
 import bifocal.routing.Lowering;
-import io.vavr.collection.HashSet;
 import io.vavr.collection.LinkedHashMap;
 import io.vavr.collection.Map;
 import io.vavr.collection.Seq;
@@ -93,7 +92,10 @@ public final class AttendCommand implements Callable<Integer>, NamesRequests {
       description = "What routes between the two of a pair (default ${DEFAULT-VALUE}).")
   private String policy = PolicyName.MM_PREFIX.label();
 
-  @Option(names = "--platform", paramLabel = "NAME", description = "Where to run (default cpu).")
+  @Option(
+      names = "--platform",
+      paramLabel = "NAME",
+      description = "Where to run, cpu or cuda (default cpu).")
   private Platform platform = Platform.CPU;
 
   @Option(
@@ -159,8 +161,7 @@ public final class AttendCommand implements Callable<Integer>, NamesRequests {
   private AttendReport report(AttendCase given, Accepted accepted, Arena arena) {
     KvCacheSpec spec = contract(given, accepted.backend());
     boolean returnsLse = accepted.features().has(Feature.LSE);
-    AttendRun run =
-        AttendRun.of(given, accepted.backend(), spec, returnsLse && (lse || check), arena);
+    AttendRun run = run(given, accepted.backend(), spec, returnsLse && (lse || check), arena);
     new Safetensors(LinkedHashMap.empty(), results(run)).write(out);
     return new AttendReport(
         accepted.backend().name().value(),
@@ -170,6 +171,13 @@ public final class AttendCommand implements Callable<Integer>, NamesRequests {
         Milliseconds.of(run.times()),
         io.vavr.control.Option.when(check, () -> check(given, spec, run, arena)),
         out.toString());
+  }
+
+  private AttendRun run(
+      AttendCase given, AttentionBackend<?> found, KvCacheSpec spec, boolean withLse, Arena arena) {
+    try (RunDevice device = RunDevice.open(platform, AttentionObserver.NONE, arena)) {
+      return AttendRun.of(given, found, spec, withLse, device, arena);
+    }
   }
 
   private Map<String, TensorView> results(AttendRun run) {
@@ -230,16 +238,8 @@ public final class AttendCommand implements Callable<Integer>, NamesRequests {
   }
 
   private AttentionRequest request(AttendCase given) {
-    return new AttentionRequest(given.layer(), device(), given.blockSize(), Deployment.PLAIN);
-  }
-
-  private DeviceProfile device() {
-    if (platform != Platform.CPU) {
-      throw CliFailure.of(
-          ErrorCode.NATIVE_MISSING,
-          "--platform " + platform.label() + ": attend runs on the cpu in this build");
-    }
-    return new DeviceProfile.Cpu(CpuIsa.GENERIC, HashSet.empty(), false);
+    return new AttentionRequest(
+        given.layer(), RunDevice.profile(platform), given.blockSize(), Deployment.PLAIN);
   }
 
   private static CliFailure refused(AttentionBackend<?> found, Seq<InvalidReason> reasons) {

@@ -1,14 +1,13 @@
 package bifocal.cli.attend;
 
+import bifocal.cli.backend.RunDevice;
 import bifocal.composite.CompositeMetadata;
 import bifocal.core.backend.AttentionBackend;
 import bifocal.core.backend.AttentionImpl;
 import bifocal.core.backend.AttentionMetadata;
 import bifocal.core.backend.AttentionMetadataBuilder;
-import bifocal.core.backend.AttentionObserver;
 import bifocal.core.backend.AttentionOutput;
 import bifocal.core.backend.BatchLimits;
-import bifocal.core.backend.HostLaunchContext;
 import bifocal.core.backend.KvInput;
 import bifocal.core.backend.LaunchContext;
 import bifocal.core.backend.StepContext;
@@ -22,6 +21,7 @@ import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
 import bifocal.core.layer.AttentionLayerSpec.Dense;
 import bifocal.core.layer.LayerGroup;
+import bifocal.core.layer.LayerParameters;
 import bifocal.core.route.Route;
 import bifocal.core.tensor.DType;
 import bifocal.core.tensor.TensorView;
@@ -54,18 +54,24 @@ record AttendRun(
    * Runs.
    *
    * @param lse whether the log-sum-exp is wanted
+   * @param device where kernels run
    * @param owner of the output's memory
    */
   static <M extends AttentionMetadata> AttendRun of(
-      AttendCase given, AttentionBackend<M> backend, KvCacheSpec spec, boolean lse, Arena owner) {
+      AttendCase given,
+      AttentionBackend<M> backend,
+      KvCacheSpec spec,
+      boolean lse,
+      RunDevice device,
+      Arena owner) {
     LayerGroup group = LayerGroup.of(GROUP, given.layer());
-    try (KvCachePool pool = KvCachePool.allocate(Vector.of(blocks(given, spec)));
+    try (KvCachePool pool = device.pool(Vector.of(blocks(given, spec)));
         BlockTable table = table(given, pool.group(GROUP))) {
       long[] slots = slots(given, table, owner);
       CommonAttentionMetadata batch = batch(given, table, slots, owner);
       batch.requireWholeImages(group.mask());
       AttentionOutput output = output(given.layer(), given.q().size(0), lse, owner);
-      return run(given, backend, group, pool.group(GROUP), batch, slots, output, owner);
+      return run(given, backend, group, pool.group(GROUP), batch, slots, output, device, owner);
     }
   }
 
@@ -77,9 +83,14 @@ record AttendRun(
       CommonAttentionMetadata batch,
       long[] slots,
       AttentionOutput output,
+      RunDevice device,
       Arena owner) {
     KvCacheSpec spec = blocks.spec();
-    LaunchContext launch = new HostLaunchContext(AttentionObserver.NONE);
+    LaunchContext launch = device.launch();
+    TensorView q = device.copy("queries", given.q());
+    KvInput.Dense kv =
+        new KvInput.Dense(device.copy("keys", given.k()), device.copy("values", given.v()));
+    DeviceOutput result = DeviceOutput.of(device, given.layer().dtype(), output, owner);
     BatchLimits limits =
         new BatchLimits(
             Math.max(1, given.seqLens().length),
@@ -87,27 +98,32 @@ record AttendRun(
             Math.max(1, given.maxSeqLen()));
     WorkspacePlan plan = backend.workspace(group, spec, limits);
     try (AttentionMetadataBuilder<M> builder = backend.createBuilder(group, spec);
-        AttentionImpl<M> impl = backend.createImpl(group.spec(), given.parameters(), spec);
-        Workspace workspace =
-            Workspace.wrap(owner.allocate(plan.totalBytes(1), ALIGNMENT), plan, 1);
+        AttentionImpl<M> impl =
+            backend.createImpl(group.spec(), onDevice(given.parameters(), device), spec);
+        Workspace workspace = device.workspace(plan);
         Workspace.Step step = workspace.openStep()) {
       long start = System.nanoTime();
-      impl.writeKv(
-          launch,
-          new KvInput.Dense(given.k(), given.v()),
-          blocks.view(GROUP),
-          slotMapping(slots, owner));
+      impl.writeKv(launch, kv, blocks.view(GROUP), slotMapping(slots, owner));
+      device.synchronize();
       long written = System.nanoTime();
       M metadata = builder.build(new StepContext(launch, step, 0), group, batch);
       long built = System.nanoTime();
-      impl.forward(launch, given.q(), blocks.view(GROUP), metadata, output);
+      impl.forward(launch, q, blocks.view(GROUP), metadata, result.onDevice());
+      device.synchronize();
       long done = System.nanoTime();
+      result.fetch(device);
       return new AttendRun(
           batch,
           output,
           route(metadata),
           new Times(written - start, built - written, done - built));
     }
+  }
+
+  private static LayerParameters onDevice(LayerParameters host, RunDevice device) {
+    return new LayerParameters(
+        host.sinks().map(sinks -> device.copy("sinks", sinks)),
+        host.alibiSlopes().map(slopes -> device.copy("ALiBi slopes", slopes)));
   }
 
   private static Option<Route> route(AttentionMetadata metadata) {

@@ -1,14 +1,15 @@
 package bifocal.cli.replay;
 
+import bifocal.cli.backend.RunDevice;
 import bifocal.cli.replay.ContinuousBatching.Scheduled;
 import bifocal.core.backend.AttentionBackend;
 import bifocal.core.backend.AttentionMetadata;
 import bifocal.core.backend.BackendName;
 import bifocal.core.backend.BatchLimits;
-import bifocal.core.backend.HostLaunchContext;
 import bifocal.core.backend.StepContext;
 import bifocal.core.cache.KvCachePool;
 import bifocal.core.cache.KvCacheSpec;
+import bifocal.core.device.Platform;
 import bifocal.core.layer.LayerGroup;
 import bifocal.core.workspace.Workspace;
 import bifocal.core.workspace.WorkspacePlan;
@@ -20,19 +21,18 @@ import java.util.List;
 
 /** One backend serving every layer group: its cache, its workspace, its builders and layers. */
 final class BackendRun implements AutoCloseable {
-  private static final long ALIGNMENT = 256;
-
   private final BackendName name;
   private final KvCachePool pool;
   private final Workspace workspace;
   private final Times times = new Times();
-  private final HostLaunchContext launch = new HostLaunchContext(times);
+  private final RunDevice device;
   private final List<GroupRun<?>> groups = new ArrayList<>();
   private final List<StepBatch> batches = new ArrayList<>();
 
   /**
    * @param specs each group's cache contract, in the order of {@code layerGroups}
    * @param positions tokens that each group's cache has room for
+   * @param platform where kernels run
    * @param arena owns workspace and tables, and outlives the run
    */
   <M extends AttentionMetadata> BackendRun(
@@ -44,27 +44,29 @@ final class BackendRun implements AutoCloseable {
       BatchLimits limits,
       long seed,
       Inspection inspection,
+      Platform platform,
       Arena arena) {
     this.name = backend.name();
+    this.device = RunDevice.open(platform, times, arena);
     WorkspacePlan plan =
         layerGroups
             .zipWith(specs, (group, spec) -> backend.workspace(group, spec, limits))
             .reduce(WorkspacePlan::max);
     this.pool =
-        KvCachePool.allocate(
+        device.pool(
             layerGroups.zipWith(
                 specs,
                 (group, spec) ->
                     new KvCachePool.Group(
                         group.name(), group.layers(), spec, blocks(spec, positions, limits))));
     try {
-      this.workspace = Workspace.wrap(arena.allocate(plan.totalBytes(1), ALIGNMENT), plan, 1);
+      this.workspace = device.workspace(plan);
       for (int g = 0; g < layerGroups.size(); g++) {
         LayerGroup group = layerGroups.get(g);
         batches.add(new StepBatch(group, pool.group(group.name()), limits, arena));
         groups.add(
             new GroupRun<>(
-                backend, group, inputs.get(g), pool.group(group.name()), seed, inspection));
+                backend, group, inputs.get(g), pool.group(group.name()), seed, inspection, device));
       }
     } catch (RuntimeException | Error e) {
       close();
@@ -102,7 +104,7 @@ final class BackendRun implements AutoCloseable {
       return groups
           .get(group)
           .run(
-              new StepContext(launch, open, step),
+              new StepContext(device.launch(), open, step),
               requests,
               batches.get(group).describe(requests),
               times);
@@ -114,5 +116,6 @@ final class BackendRun implements AutoCloseable {
     groups.forEach(GroupRun::close);
     batches.forEach(StepBatch::close);
     pool.close();
+    device.close();
   }
 }

@@ -1,5 +1,6 @@
 package bifocal.cli.replay;
 
+import bifocal.cli.backend.RunDevice;
 import bifocal.cli.replay.ContinuousBatching.Scheduled;
 import bifocal.cli.replay.CounterTensors.Kind;
 import bifocal.core.backend.KvInput;
@@ -96,6 +97,38 @@ final class GroupInputs {
 
   AttentionLayerSpec.Dense layer() {
     return layer;
+  }
+
+  /** The tensors where a device's kernels read and write them; on the host these tensors. */
+  OnDevice onDevice(RunDevice device) {
+    return new OnDevice(
+        this,
+        device.twin("queries", q),
+        device.twin("keys", k),
+        device.twin("values", v),
+        device.twin("output", out));
+  }
+
+  /** Twins of a group's tensors on a device. */
+  record OnDevice(GroupInputs host, TensorView q, TensorView k, TensorView v, TensorView out) {
+    /** Copies the filled rows. */
+    void upload(RunDevice device, int tokens) {
+      device.upload(host.q.rows(0, tokens), q);
+      device.upload(host.k.rows(0, tokens), k);
+      device.upload(host.v.rows(0, tokens), v);
+    }
+
+    TensorView queries(int tokens) {
+      return q.rows(0, tokens);
+    }
+
+    KvInput keyValues(int tokens) {
+      return new KvInput.Dense(k.rows(0, tokens), v.rows(0, tokens));
+    }
+
+    TensorView output(int tokens) {
+      return out.rows(0, tokens);
+    }
   }
 
   TensorView queries(int tokens) {

@@ -1,5 +1,6 @@
 package bifocal.cli.replay;
 
+import bifocal.cli.backend.RunDevice;
 import bifocal.cli.replay.ContinuousBatching.Scheduled;
 import bifocal.cli.replay.StepCheck.Sample;
 import bifocal.cli.replay.StepRecord.Check;
@@ -43,6 +44,8 @@ final class GroupRun<M extends AttentionMetadata> implements AutoCloseable {
   private final OutputReader outputs;
   private final Checksum checksum;
   private final Inspection inspection;
+  private final RunDevice device;
+  private final GroupInputs.OnDevice tensors;
 
   GroupRun(
       AttentionBackend<M> backend,
@@ -50,8 +53,11 @@ final class GroupRun<M extends AttentionMetadata> implements AutoCloseable {
       GroupInputs inputs,
       KvBlocks blocks,
       long seed,
-      Inspection inspection) {
+      Inspection inspection,
+      RunDevice device) {
     this.backend = backend;
+    this.device = device;
+    this.tensors = inputs.onDevice(device);
     this.inspection = inspection;
     this.group = group;
     this.inputs = inputs;
@@ -90,14 +96,18 @@ final class GroupRun<M extends AttentionMetadata> implements AutoCloseable {
     long forward = 0;
     Seq<Check> checks = Vector.empty();
     TensorView out = inputs.output(batch.tokens());
+    TensorView written = tensors.output(batch.tokens());
     for (int layer = 0; layer < impls.size(); layer++) {
       inputs.fill(layer, requests);
+      tensors.upload(device, batch.tokens());
       AttentionImpl<M> impl = impls.get(layer);
       KvCacheView cache = caches.get(layer);
       long began = System.nanoTime();
-      impl.writeKv(context.launch(), inputs.keyValues(batch.tokens()), cache, batch.slots());
-      long written = System.nanoTime();
-      outputs.poison(out);
+      impl.writeKv(context.launch(), tensors.keyValues(batch.tokens()), cache, batch.slots());
+      device.synchronize();
+      long wrote = System.nanoTime();
+      device.fill(written, OutputReader.POISON);
+      device.synchronize();
       int running = layer;
       inspection
           .shadow()
@@ -105,14 +115,16 @@ final class GroupRun<M extends AttentionMetadata> implements AutoCloseable {
       long ready = System.nanoTime();
       impl.forward(
           context.launch(),
-          inputs.queries(batch.tokens()),
+          tensors.queries(batch.tokens()),
           cache,
           metadata,
-          AttentionOutput.of(out));
+          AttentionOutput.of(written));
+      device.synchronize();
       forward += System.nanoTime() - ready;
       forward -= inspection.shadow().map(ShadowRecorder::takeNanos).getOrElse(0L);
+      write += wrote - began;
+      device.download(written, out);
       capture((int) context.step(), layer, batch, route);
-      write += written - began;
       addToChecksum(layer, requests, out);
       Seq<Sample> samples = check.sample((int) context.step(), layer, requests, batch, route);
       checks = checks.appendAll(samples.map(sample -> sample.against(out)));

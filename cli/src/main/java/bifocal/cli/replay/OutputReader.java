@@ -8,17 +8,15 @@ import java.lang.foreign.ValueLayout;
 
 /** Reads output vectors as numbers; fills an output with NaN before a run must write it. */
 final class OutputReader {
+  /** Bytes that make every element NaN, in any type. */
+  static final byte POISON = (byte) 0xFF;
+
   private final float[] numbers;
   private final short[] halves;
 
   OutputReader(int headSize) {
     numbers = new float[headSize];
     halves = new short[headSize];
-  }
-
-  /** Makes every element NaN, in any type. */
-  void poison(TensorView out) {
-    out.data().asSlice(0, out.elements() * out.dtype().bytes()).fill((byte) 0xff);
   }
 
   /** One row's head; valid until the next call. */

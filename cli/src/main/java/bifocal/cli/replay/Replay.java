@@ -6,6 +6,7 @@ import bifocal.core.backend.AttentionBackend;
 import bifocal.core.backend.BackendName;
 import bifocal.core.backend.BatchLimits;
 import bifocal.core.cache.KvCacheSpec;
+import bifocal.core.device.Platform;
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
 import bifocal.core.layer.AttentionLayerSpec;
@@ -27,6 +28,7 @@ import java.util.List;
  *     cache contract for each group
  * @param maxBatchedTokens query tokens of one step
  * @param maxSeqs requests of one step
+ * @param platform where kernels run
  */
 record Replay(
     Workload workload,
@@ -34,7 +36,8 @@ record Replay(
     Seq<Contender> backends,
     int maxBatchedTokens,
     int maxSeqs,
-    long seed) {
+    long seed,
+    Platform platform) {
   /** Bytes that one backend's caches may take. */
   private static final long CACHE_BYTES = 4L << 30;
 
@@ -142,6 +145,7 @@ record Replay(
         new BatchLimits(maxSeqs, maxBatchedTokens, longest),
         seed,
         contender.inspection(),
+        platform,
         arena);
   }
 

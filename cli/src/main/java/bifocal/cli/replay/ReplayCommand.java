@@ -1,6 +1,7 @@
 package bifocal.cli.replay;
 
 import bifocal.cli.backend.BackendCatalog;
+import bifocal.cli.backend.RunDevice;
 import bifocal.cli.command.Console;
 import bifocal.cli.command.ExitStatus;
 import bifocal.cli.command.JsonText;
@@ -29,7 +30,6 @@ import bifocal.core.select.Selector;
 import bifocal.core.tensor.DType;
 import bifocal.routing.Lowering;
 import bifocal.routing.MMPrefixAttentionRouting;
-import io.vavr.collection.HashSet;
 import io.vavr.collection.Seq;
 import io.vavr.collection.Vector;
 import io.vavr.control.Validation;
@@ -215,9 +215,10 @@ public final class ReplayCommand implements Callable<Integer> {
         trace.map(TraceFile::read).orElseGet(TraceFile::shipped).window(first, requests);
     Workload workload = workload(window, shape);
     Seq<LayerGroup> groups = shape.denseGroups(DType.BF16, KvCacheDtype.AUTO, layers);
+    DeviceProfile host = RunDevice.profile(platform);
     Contenders contenders =
-        new Contenders(BackendCatalog.present(), policy(), groups, host(), BLOCK_SIZE);
-    Selections selections = new Selections(selector(), host(), ModelTraits.of(shape), groups);
+        new Contenders(BackendCatalog.present(), policy(), groups, host, BLOCK_SIZE);
+    Selections selections = new Selections(selector(), host, ModelTraits.of(shape), groups);
     Seq<Contender> running = Vector.of(replayed(contenders, selections));
     Seq<Refused> refused = Vector.empty();
     for (String other : compare) {
@@ -229,7 +230,7 @@ public final class ReplayCommand implements Callable<Integer> {
               : refused.append(new Refused(other.toUpperCase(Locale.ROOT), compared.getError()));
     }
     Outcome outcome =
-        new Replay(workload, groups, running, maxBatchedTokens, maxSeqs, seed)
+        new Replay(workload, groups, running, maxBatchedTokens, maxSeqs, seed, platform)
             .run(new Progress(console, requests));
     Seq<String> cautions = trace.isPresent() ? Vector.empty() : TraceFile.CAUTIONS;
     Summary summary =
@@ -311,14 +312,6 @@ public final class ReplayCommand implements Callable<Integer> {
         program.getCommandName(),
         program.getParseResult().originalArgs(),
         String.join(" ", spec.root().version()));
-  }
-
-  private DeviceProfile host() {
-    if (platform != Platform.CPU) {
-      throw BifocalException.of(
-          ErrorCode.NATIVE_MISSING, "kernels of platform " + platform.label() + " in this build");
-    }
-    return new DeviceProfile.Cpu(DeviceProfile.CpuIsa.GENERIC, HashSet.empty(), false);
   }
 
   private Workload workload(TraceFile window, ModelShape shape) {

@@ -25,6 +25,11 @@ public interface TestDevice extends AutoCloseable {
   /** Waits for what was launched, then copies memory of the device to host memory. */
   void download(MemorySegment device, MemorySegment host);
 
+  /** Whether block tables and slots are handed to backends in host memory. */
+  default boolean tablesOnHost() {
+    return false;
+  }
+
   /** Releases all memory; fails when something was written beside it. */
   @Override
   void close();

@@ -296,6 +296,12 @@ public final class Workspace implements AutoCloseable {
     }
 
     @Override
+    public void requireOpen() {
+      Workspace.this.requireOpen();
+      requireStep();
+    }
+
+    @Override
     public void markDirty() {
       Workspace.this.markDirty("");
     }
@@ -334,6 +340,11 @@ public final class Workspace implements AutoCloseable {
     @Override
     public WorkspaceView child(String inner) {
       return new ChildView(step, prefix + inner);
+    }
+
+    @Override
+    public void requireOpen() {
+      step.requireOpen();
     }
 
     @Override

@@ -22,6 +22,13 @@ public interface WorkspaceView {
   /** The view of a child whose regions were planned under a prefix. */
   WorkspaceView child(String prefix);
 
+  /**
+   * Requires that the step is open, so that memory leased for it may be used.
+   *
+   * @throws bifocal.core.error.BifocalException {@code CLOSED}
+   */
+  void requireOpen();
+
   /** Says that a run failed and may have left this backend's zeroed regions dirty. */
   void markDirty();
 }

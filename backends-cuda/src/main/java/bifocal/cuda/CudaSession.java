@@ -1,0 +1,123 @@
+package bifocal.cuda;
+
+import bifocal.core.backend.AttentionObserver;
+import bifocal.core.backend.LaunchContext;
+import bifocal.core.cache.BlockMemory;
+import bifocal.core.device.Device;
+import bifocal.core.device.DeviceProfile;
+import bifocal.core.engine.DeviceSession;
+import bifocal.core.error.BifocalException;
+import bifocal.core.error.ErrorCode;
+import bifocal.core.workspace.Workspace;
+import bifocal.cuda.driver.CudaContext;
+import bifocal.cuda.driver.CudaLaunchContext;
+import bifocal.cuda.driver.CudaStream;
+import bifocal.cuda.memory.CudaMemory;
+import bifocal.cuda.memory.DeviceBlock;
+import bifocal.cuda.memory.StreamBlockMemory;
+import io.vavr.collection.HashSet;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+
+/** A stream of a context and blocks of its memory. */
+final class CudaSession implements DeviceSession {
+  private final CudaContext context;
+  private final CudaStream stream;
+  private final CudaMemory memory;
+  private final CudaLaunchContext launch;
+  private final StreamBlockMemory clearing;
+  private final List<DeviceBlock> blocks = new ArrayList<>();
+  private boolean closed;
+
+  CudaSession(CudaContext context, AttentionObserver observer) {
+    this.context = context;
+    this.stream = CudaStream.create(context);
+    this.memory = CudaMemory.unlimited(context);
+    try {
+      this.launch = new CudaLaunchContext(stream, observer);
+    } catch (RuntimeException failure) {
+      stream.close();
+      throw failure;
+    }
+    this.clearing = new StreamBlockMemory(stream);
+  }
+
+  @Override
+  public DeviceProfile profile() {
+    return context.device().profile(HashSet.empty());
+  }
+
+  @Override
+  public Device device() {
+    return context.place();
+  }
+
+  @Override
+  public LaunchContext launch() {
+    return launch;
+  }
+
+  @Override
+  public MemorySegment allocate(String name, long bytes) {
+    DeviceBlock block = memory.acquire(name, Math.max(1, bytes));
+    blocks.add(block);
+    return block.segment().asSlice(0, bytes);
+  }
+
+  @Override
+  public void upload(MemorySegment host, MemorySegment device) {
+    stream.copyToDevice(host, device);
+  }
+
+  @Override
+  public void download(MemorySegment device, MemorySegment host) {
+    stream.copyToHost(device, host);
+    stream.synchronize();
+  }
+
+  @Override
+  public void fill(MemorySegment device, byte value) {
+    stream.fill(device, value);
+  }
+
+  @Override
+  public void synchronize() {
+    stream.synchronize();
+  }
+
+  @Override
+  public BlockMemory blocks() {
+    return clearing;
+  }
+
+  @Override
+  public Workspace.Zeroing zeroing() {
+    return clearing;
+  }
+
+  @Override
+  public void close() {
+    if (closed) {
+      return;
+    }
+    closed = true;
+    BifocalException failure =
+        BifocalException.of(ErrorCode.INTERNAL, "closing a session on " + context.place());
+    attempt(stream::synchronize, failure);
+    blocks.reversed().forEach(block -> attempt(block::close, failure));
+    attempt(memory::close, failure);
+    attempt(stream::close, failure);
+    if (failure.getSuppressed().length > 0) {
+      throw failure;
+    }
+  }
+
+  private static void attempt(Runnable step, BifocalException failure) {
+    try {
+      step.run();
+    } catch (RuntimeException second) {
+      failure.addSuppressed(second);
+    }
+  }
+}

@@ -1,0 +1,40 @@
+package bifocal.cuda.triton;
+
+/**
+ * How many programs share the keys of one decode tile. It depends on sizes of the batch and of its
+ * block table alone, not on the lengths in it, so that a captured launch serves other lengths.
+ */
+final class Splits {
+  /** Most programs of one tile. */
+  static final int MOST = 64;
+
+  /** Fewest keys worth a program of their own. */
+  private static final int LEAST_KEYS = 256;
+
+  /** Programs wanted for each multiprocessor when keys are divided. */
+  private static final int PROGRAMS_PER_MULTIPROCESSOR = 3;
+
+  private Splits() {}
+
+  /**
+   * Programs of a tile.
+   *
+   * @param programs tiles times KV heads
+   * @param multiprocessors of the device
+   * @param longest keys that a row of the block table has room for
+   * @param room most splits whose partial results the workspace holds
+   */
+  static int of(long programs, int multiprocessors, long longest, long room) {
+    if (programs == 0 || 10 * programs >= 9L * multiprocessors) {
+      return 1;
+    }
+    long wanted = PROGRAMS_PER_MULTIPROCESSOR * (long) multiprocessors / programs;
+    long worthwhile = Math.ceilDiv(longest, LEAST_KEYS);
+    return (int) Math.max(1, Math.min(Math.min(wanted, worthwhile), Math.min(room, MOST)));
+  }
+
+  /** Most partial results, each of one query head of one q row, that a compact batch leaves. */
+  static long partials(int multiprocessors, int tileRows) {
+    return (PROGRAMS_PER_MULTIPROCESSOR + 1L) * multiprocessors * tileRows;
+  }
+}

@@ -1,0 +1,100 @@
+package bifocal.cuda.triton;
+
+import bifocal.core.error.BifocalException;
+import bifocal.core.error.ErrorCode;
+import bifocal.cuda.driver.CudaContext;
+import bifocal.cuda.driver.CudaDriver;
+import bifocal.cuda.pack.KernelPack;
+import bifocal.cuda.pack.PackRefusal;
+import io.vavr.control.Option;
+import io.vavr.control.Validation;
+import java.nio.file.Path;
+import java.util.function.Supplier;
+
+/**
+ * The device whose kernels backends run, or the failure that says why there is none. It is looked
+ * for once, when it is first asked for.
+ */
+public final class TritonHost {
+  /** System property that names the directory of kernel packs. */
+  public static final String PROPERTY = "bifocal.cuda.packs";
+
+  /** Environment variable that names it where the property does not. */
+  public static final String ENVIRONMENT = "BIFOCAL_CUDA_PACKS";
+
+  private static final class Shared {
+    static final TritonHost HOST = new TritonHost(TritonHost::search);
+  }
+
+  private final Supplier<Validation<BifocalException, TritonDevice>> search;
+  private Option<Validation<BifocalException, TritonDevice>> found = Option.none();
+
+  private TritonHost(Supplier<Validation<BifocalException, TritonDevice>> search) {
+    this.search = search;
+  }
+
+  /** The first device of this host, with the packs that {@link #PROPERTY} names. */
+  public static TritonHost ofThisJvm() {
+    return Shared.HOST;
+  }
+
+  /** A host with this device. */
+  public static TritonHost with(TritonDevice device) {
+    return new TritonHost(() -> Validation.valid(device));
+  }
+
+  /** A host without a device. */
+  public static TritonHost without(BifocalException why) {
+    return new TritonHost(() -> Validation.invalid(why));
+  }
+
+  /** The device, or why there is none. */
+  public synchronized Validation<BifocalException, TritonDevice> device() {
+    if (found.isEmpty()) {
+      found = Option.some(search.get());
+    }
+    return found.get();
+  }
+
+  /**
+   * The device.
+   *
+   * @throws BifocalException {@code NATIVE_MISSING} that says in one line what is missing
+   */
+  TritonDevice require() {
+    return device()
+        .fold(
+            why -> {
+              throw why;
+            },
+            device -> device);
+  }
+
+  private static Validation<BifocalException, TritonDevice> search() {
+    try {
+      CudaDriver driver = CudaDriver.load();
+      Path packs = packs();
+      CudaContext context = CudaContext.primary(driver, 0);
+      return KernelPack.open(packs, context.device().capability())
+          .mapError(PackRefusal::asException)
+          .map(pack -> TritonDevice.of(context, pack));
+    } catch (BifocalException failure) {
+      return Validation.invalid(failure);
+    }
+  }
+
+  private static Path packs() {
+    return Option.of(System.getProperty(PROPERTY))
+        .orElse(() -> Option.of(System.getenv(ENVIRONMENT)))
+        .map(Path::of)
+        .getOrElseThrow(
+            () ->
+                BifocalException.of(
+                        ErrorCode.NATIVE_MISSING,
+                        "kernel packs",
+                        "neither -D" + PROPERTY + " nor " + ENVIRONMENT + " is set",
+                        "the directory of a pack for this device")
+                    .withRemedy(
+                        "build one with kernels/triton/build_packs.py and name its directory"));
+  }
+}

@@ -1,0 +1,238 @@
+package bifocal.cuda.triton;
+
+import bifocal.core.backend.AttentionBackend;
+import bifocal.core.backend.AttentionImpl;
+import bifocal.core.backend.AttentionMetadata;
+import bifocal.core.backend.AttentionMetadataBuilder;
+import bifocal.core.backend.AttentionOutput;
+import bifocal.core.backend.BatchLimits;
+import bifocal.core.backend.KvInput;
+import bifocal.core.backend.StepContext;
+import bifocal.core.batch.CommonAttentionMetadata;
+import bifocal.core.batch.SlotMapping;
+import bifocal.core.cache.KvCacheSpec;
+import bifocal.core.cache.KvCacheView;
+import bifocal.core.cache.KvLayouts;
+import bifocal.core.cache.KvScales;
+import bifocal.core.layer.AttentionLayerSpec.Dense;
+import bifocal.core.layer.AttentionMask;
+import bifocal.core.layer.LayerGroup;
+import bifocal.core.layer.LayerParameters;
+import bifocal.core.tensor.DType;
+import bifocal.core.tensor.NarrowFloats;
+import bifocal.core.tensor.TensorView;
+import bifocal.core.workspace.Workspace;
+import bifocal.core.workspace.WorkspacePlan;
+import bifocal.cuda.memory.StreamBlockMemory;
+import bifocal.cuda.pack.CacheFormat;
+import bifocal.cuda.pack.Specialisation.Attention;
+import bifocal.cuda.triton.TritonContract.Kind;
+import io.vavr.control.Option;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+
+/** A layer driven step by step, where a test looks at more than the numbers. */
+final class TritonRun<M extends AttentionMetadata> implements AutoCloseable {
+  static final int REQUESTS = 4;
+  static final int TOKENS = 64;
+  static final int LONGEST = 400;
+
+  private final List<AutoCloseable> parts = new ArrayList<>();
+  private final Arena arena = Arena.ofShared();
+  final CudaTestDevice device;
+  final Dense layer;
+  final KvCacheSpec spec;
+  final KvCacheView cache;
+  final TensorView q;
+  final TensorView k;
+  final TensorView v;
+  final AttentionOutput output;
+  final LayerGroup group;
+  final Workspace workspace;
+  final AttentionMetadataBuilder<M> builder;
+  final AttentionImpl<M> impl;
+
+  /** Over a cache of so many blocks. */
+  static TritonRun<?> open(TritonDevice device, Kind kind, int blocks) {
+    return open(TritonContract.backend(kind, TritonHost.with(device)), device, blocks);
+  }
+
+  private static <M extends AttentionMetadata> TritonRun<M> open(
+      AttentionBackend<M> backend, TritonDevice device, int blocks) {
+    return new TritonRun<>(backend, device, blocks);
+  }
+
+  private TritonRun(AttentionBackend<M> backend, TritonDevice device, int blocks) {
+    this.device = keep(new CudaTestDevice(device.context(), true));
+    try {
+      Attention shape = shape(device);
+      this.layer = PackShapes.layer(shape, AttentionMask.CAUSAL, 2);
+      this.spec =
+          new KvCacheSpec(
+              KvLayouts.NHD,
+              layer.kvCacheDtype().resolve(layer.dtype()),
+              shape.blockSize(),
+              2,
+              layer.headSize(),
+              layer.headSize(),
+              KvScales.ONE);
+      this.cache =
+          KvCacheView.wrap(
+              this.device.allocate(spec.blockBytes() * blocks),
+              spec,
+              this.device.device(),
+              blocks,
+              spec.blockBytes());
+      this.q = random(1, TOKENS, layer.numHeads());
+      this.k = random(2, LONGEST, 2);
+      this.v = random(3, LONGEST, 2);
+      this.output =
+          new AttentionOutput(
+              tensor(layer.dtype(), TOKENS, layer.numHeads(), layer.headSize()),
+              Option.some(tensor(DType.FP32, TOKENS, layer.numHeads())));
+      this.group = LayerGroup.of("test", layer);
+      WorkspacePlan plan =
+          backend.workspace(group, spec, new BatchLimits(REQUESTS, TOKENS, LONGEST));
+      this.workspace =
+          Workspace.wrap(
+              this.device.allocate(plan.totalBytes(1)),
+              plan,
+              1,
+              new StreamBlockMemory(this.device.stream()));
+      this.builder = keep(backend.createBuilder(group, spec));
+      this.impl = keep(backend.createImpl(layer, LayerParameters.NONE, spec));
+    } catch (RuntimeException failure) {
+      try {
+        close();
+      } catch (RuntimeException second) {
+        failure.addSuppressed(second);
+      }
+      throw failure;
+    }
+  }
+
+  /** A shape that every pack for tests has with both variants. */
+  private static Attention shape(TritonDevice device) {
+    return PackShapes.of(device.pack(), Kind.SPLIT)
+        .filter(shape -> shape.cache().equals(CacheFormat.SAME))
+        .filter(shape -> shape.dtype() == DType.BF16 && !shape.softcap() && !shape.alibi())
+        .filter(shape -> shape.blockSize() == 16)
+        .head();
+  }
+
+  private <T extends AutoCloseable> T keep(T part) {
+    parts.add(part);
+    return part;
+  }
+
+  private TensorView tensor(DType type, long... shape) {
+    long elements = 1;
+    for (long size : shape) {
+      elements *= size;
+    }
+    return TensorView.of(device.allocate(elements * type.bytes()), type, device.device(), shape);
+  }
+
+  private TensorView random(long seed, int tokens, int heads) {
+    TensorView tensor = tensor(layer.dtype(), tokens, heads, layer.headSize());
+    MemorySegment host = MemorySegment.ofArray(new byte[(int) tensor.data().byteSize()]);
+    Random random = new Random(seed);
+    for (long at = 0; at < host.byteSize(); at += layer.dtype().bytes()) {
+      NarrowFloats.store(host, at, layer.dtype(), (float) random.nextGaussian());
+    }
+    device.upload(host, tensor.data());
+    return tensor;
+  }
+
+  /** Requests of one query each; those at and beyond {@code live} are padding. */
+  CommonAttentionMetadata decodes(int requests, int live, int firstBlock, int... seqLens) {
+    int[] starts = new int[requests + 1];
+    for (int r = 0; r < requests; r++) {
+      starts[r + 1] = r + 1;
+    }
+    return batch(starts, seqLens, live, firstBlock);
+  }
+
+  /** A batch whose request {@code r} has blocks in a row of its own, from a first block on. */
+  CommonAttentionMetadata batch(int[] starts, int[] seqLens, int live, int firstBlock) {
+    int requests = starts.length - 1;
+    int columns = spec.blocksFor(LONGEST);
+    MemorySegment table = arena.allocate(ValueLayout.JAVA_INT, (long) requests * columns);
+    for (int i = 0; i < requests * columns; i++) {
+      table.setAtIndex(ValueLayout.JAVA_INT, i, firstBlock + i);
+    }
+    MemorySegment slots = arena.allocate(ValueLayout.JAVA_LONG, starts[requests]);
+    slots.fill((byte) 0xFF);
+    return CommonAttentionMetadata.builder(
+            starts,
+            seqLens,
+            TensorView.ofHost(table, DType.INT32, requests, columns),
+            new SlotMapping(TensorView.ofHost(slots, DType.INT64, starts[requests])))
+        .live(live)
+        .build();
+  }
+
+  /** Blocks that the tables of {@link #batch} name from their first block on. */
+  int tableBlocks() {
+    return REQUESTS * spec.blocksFor(LONGEST);
+  }
+
+  /** Writes the keys and values of a request's first tokens. */
+  void write(int request, int tokens, int firstBlock) {
+    MemorySegment slots = arena.allocate(ValueLayout.JAVA_LONG, tokens);
+    long first = firstBlock + (long) request * spec.blocksFor(LONGEST);
+    for (int i = 0; i < tokens; i++) {
+      slots.setAtIndex(ValueLayout.JAVA_LONG, i, first * spec.blockSize() + i);
+    }
+    impl.writeKv(
+        device.launch(),
+        new KvInput.Dense(k.rows(0, tokens), v.rows(0, tokens)),
+        cache,
+        new SlotMapping(TensorView.ofHost(slots, DType.INT64, tokens)));
+  }
+
+  M build(Workspace.Step step, CommonAttentionMetadata batch) {
+    return builder.build(new StepContext(device.launch(), step, 0), group, batch);
+  }
+
+  void forward(M metadata) {
+    impl.forward(device.launch(), q, cache, metadata, output);
+  }
+
+  /** Makes every number of the output NaN. */
+  void poison() {
+    device.stream().fill(output.out().data(), (byte) 0xFF);
+    device.stream().fill(output.lse().get().data(), (byte) 0xFF);
+  }
+
+  /** Bytes of the output's rows. */
+  byte[] out(int rows) {
+    byte[] bytes = new byte[(int) (rows * output.out().stride(0) * layer.dtype().bytes())];
+    device.download(output.out().data().asSlice(0, bytes.length), MemorySegment.ofArray(bytes));
+    return bytes;
+  }
+
+  @Override
+  public void close() {
+    List<RuntimeException> failures = new ArrayList<>();
+    for (AutoCloseable part : parts.reversed()) {
+      try {
+        part.close();
+      } catch (Exception e) {
+        failures.add(e instanceof RuntimeException known ? known : new RuntimeException(e));
+      }
+    }
+    parts.clear();
+    if (arena.scope().isAlive()) {
+      arena.close();
+    }
+    if (!failures.isEmpty()) {
+      failures.subList(1, failures.size()).forEach(failures.getFirst()::addSuppressed);
+      throw failures.getFirst();
+    }
+  }
+}

@@ -1,0 +1,113 @@
+package bifocal.cuda.triton;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import bifocal.core.backend.AttentionMetadata;
+import bifocal.core.batch.CommonAttentionMetadata;
+import bifocal.core.engine.GraphRunner;
+import bifocal.core.error.BifocalException;
+import bifocal.core.error.ErrorCode;
+import bifocal.core.graph.GraphSupport;
+import bifocal.core.workspace.Workspace;
+import bifocal.cuda.driver.CudaGraphCapture;
+import bifocal.cuda.triton.TritonContract.Kind;
+import java.util.Arrays;
+import org.junit.jupiter.api.Test;
+
+/** Steps of {@code TRITON_ATTN}: captured ones, and caches that are larger than 32 bits count. */
+interface TritonStepSuite {
+  /** A device with a pack. */
+  TritonDevice device();
+
+  /** Blocks of a cache that has more elements than 32 bits count, 0 where there is no room. */
+  default long elementsOfLargeCache() {
+    return (1L << 32) + (1L << 24);
+  }
+
+  @Test
+  default void capturedDecodesAreReplayedForOtherLengthsAndPadding() {
+    for (Kind kind : new Kind[] {Kind.CAUSAL, Kind.GENERAL, Kind.SPLIT}) {
+      try (TritonRun<?> run = TritonRun.open(device(), kind, 1 + 4 * 400)) {
+        replays(run);
+      }
+    }
+  }
+
+  private static <M extends AttentionMetadata> void replays(TritonRun<M> run) {
+    for (int r = 0; r < TritonRun.REQUESTS; r++) {
+      run.write(r, 300, 1);
+    }
+    CommonAttentionMetadata first = run.decodes(4, 4, 1, 17, 300, 1, 45);
+    CommonAttentionMetadata other = run.decodes(4, 3, 1, 299, 5, 160, -7);
+    CommonAttentionMetadata fewer = run.decodes(3, 3, 1, 299, 5, 160);
+    try (GraphRunner graphs =
+        new GraphRunner(new CudaGraphCapture(), GraphSupport.UNIFORM_SINGLE_TOKEN_DECODE)) {
+      try (Workspace.Step step = run.workspace.openStep()) {
+        M metadata = run.build(step, first);
+        run.forward(metadata);
+        graphs.capture(
+            run.device.launch(), first, metadata.graphKey(), () -> run.forward(metadata));
+      }
+      byte[] eager;
+      try (Workspace.Step step = run.workspace.openStep()) {
+        M metadata = run.build(step, other);
+        run.poison();
+        run.forward(metadata);
+        eager = run.out(4);
+        run.poison();
+        assertThat(
+                graphs.run(
+                    run.device.launch(),
+                    other,
+                    metadata.graphKey(),
+                    () -> {
+                      throw new AssertionError("ran eagerly");
+                    }))
+            .isEqualTo(GraphRunner.Run.REPLAYED);
+        assertThat(run.out(4)).as("replayed output").isEqualTo(eager);
+      }
+      byte[] padding = Arrays.copyOfRange(eager, eager.length / 4 * 3, eager.length);
+      assertThat(padding).as("row of padding").containsOnly((byte) 0xFF);
+      try (Workspace.Step step = run.workspace.openStep()) {
+        M metadata = run.build(step, fewer);
+        assertThatThrownBy(() -> graphs.replay(run.device.launch(), metadata.graphKey()))
+            .isInstanceOfSatisfying(
+                BifocalException.class,
+                e -> assertThat(e.code()).isEqualTo(ErrorCode.GRAPH_KEY_MISMATCH));
+      }
+    }
+  }
+
+  /** The same keys in blocks near the beginning and beyond 2^32 elements give the same bits. */
+  @Test
+  default void blocksBeyond32BitsOfElementsAreReadAndWritten() {
+    if (elementsOfLargeCache() == 0) {
+      return;
+    }
+    int perBlock;
+    try (TritonRun<?> small = TritonRun.open(device(), Kind.CAUSAL, 2)) {
+      perBlock = (int) (small.spec.blockBytes() / small.layer.dtype().bytes());
+    }
+    int blocks = (int) (elementsOfLargeCache() / perBlock);
+    for (Kind kind : new Kind[] {Kind.CAUSAL, Kind.GENERAL}) {
+      try (TritonRun<?> run = TritonRun.open(device(), kind, blocks)) {
+        assertThat(outOver(run, blocks - run.tableBlocks())).isEqualTo(outOver(run, 1));
+      }
+    }
+  }
+
+  private static <M extends AttentionMetadata> byte[] outOver(TritonRun<M> run, int firstBlock) {
+    for (int r = 0; r < 2; r++) {
+      run.write(r, 300, firstBlock);
+    }
+    CommonAttentionMetadata batch =
+        run.batch(new int[] {0, 40, 41}, new int[] {300, 299}, 2, firstBlock);
+    try (Workspace.Step step = run.workspace.openStep()) {
+      M metadata = run.build(step, batch);
+      run.poison();
+      run.forward(metadata);
+      return run.out(41);
+    }
+  }
+}

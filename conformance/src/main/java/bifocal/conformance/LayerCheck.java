@@ -1,0 +1,50 @@
+package bifocal.conformance;
+
+import bifocal.core.cache.KvScales;
+import bifocal.core.layer.AttentionLayerSpec.Dense;
+
+/**
+ * Holds a backend to the reference for one layer: what a backend's own build runs besides the
+ * contract, where its kernels are compiled for chosen shapes. Blocks are shuffled, outputs
+ * poisoned, rows of no request left between those of requests, and scratch memory filled with
+ * rubbish between steps.
+ */
+public final class LayerCheck {
+  private final BackendContract contract;
+  private final Setup setup;
+
+  private LayerCheck(BackendContract contract, Setup setup) {
+    this.contract = contract;
+    this.setup = setup;
+  }
+
+  /** A layer whose numbers and blocks a seed decides. */
+  public static LayerCheck of(BackendContract contract, Dense layer, long seed) {
+    return new LayerCheck(contract, Setup.of(layer, seed));
+  }
+
+  /** The same over blocks of so many tokens. */
+  public LayerCheck withBlockSize(int tokens) {
+    return new LayerCheck(contract, setup.withBlockSize(tokens));
+  }
+
+  /** The same over a cache with scales. */
+  public LayerCheck withScales(KvScales scales) {
+    return new LayerCheck(contract, setup.withScales(scales));
+  }
+
+  /** The same with room for other sequences than eight of 160 tokens. */
+  public LayerCheck withRoom(int sequences, int tokensEach) {
+    return new LayerCheck(contract, setup.withRoom(sequences, tokensEach));
+  }
+
+  /** Runs batches one after the other over one cache and compares each with the reference. */
+  public void agrees(BatchPlan... batches) {
+    Checks.agrees(contract, setup, batches);
+  }
+
+  @Override
+  public String toString() {
+    return setup.toString();
+  }
+}
