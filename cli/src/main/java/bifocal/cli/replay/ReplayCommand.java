@@ -155,9 +155,9 @@ public final class ReplayCommand implements Callable<Integer> {
   @Option(
       names = "--lowering",
       negatable = true,
-      defaultValue = "false",
+      defaultValue = "true",
       fallbackValue = "true",
-      description = "Run images on the fast child where that is exact, or not (default).")
+      description = "Run images on the fast child where that is exact (default), or not.")
   private boolean lowering;
 
   @Option(

@@ -11,6 +11,7 @@ import java.io.IOException;
 import java.lang.reflect.RecordComponent;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.regex.Matcher;
@@ -152,13 +153,33 @@ class ReportTest {
   }
 
   @Test
-  void imagesGoToTheGeneralChildWithTheirFirstDifferingQueryAndKey() {
+  void imagesRunOnTheFastChildAsRunsWithTheirFirstDifferingQueryAndKey() {
     assertThat(lines)
+        .anyMatch(
+            line ->
+                line.get("route").asText().equals("LOWERED")
+                    && line.at("/requests/0/child").asText().equals("B")
+                    && line.at("/requests/0/reason")
+                        .asText()
+                        .matches("query \\d+ needs key \\d+, given by a non-causal run"));
+  }
+
+  @Test
+  void withoutLoweringImagesGoToTheGeneralChild() throws IOException {
+    Path split = folder.resolve("split");
+    CommandRun run = SmallReplay.in(folder, "--report=" + split, "--no-lowering");
+    assertThat(run.status()).as(run.err()).isZero();
+    List<JsonNode> steps = new ArrayList<>();
+    for (String line : Files.readAllLines(split.resolve("steps.jsonl"))) {
+      steps.add(JSON.readTree(line));
+    }
+    assertThat(steps)
         .anyMatch(
             line ->
                 line.get("route").asText().equals("SPLIT")
                     && line.at("/requests/0/child").asText().equals("A")
                     && line.at("/requests/0/reason").asText().matches("query \\d+ needs key \\d+"));
+    assertThat(steps).noneMatch(line -> line.get("route").asText().equals("LOWERED"));
   }
 
   @Test
