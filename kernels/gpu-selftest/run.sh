@@ -1,15 +1,14 @@
 #!/bin/sh
-# Runs the tests tagged "gpu" and then the benchmark, from an unpacked bundle. No JDK, Maven or network
-# is needed; python3 with PyTorch is used for the peers of the benchmark, if it is there.
+# Runs the tests tagged "gpu", the command's own checks and the benchmark, from an unpacked bundle. No
+# JDK, Maven or network is needed; python3 is used for a case file and, with PyTorch, for the peers.
 #
-#   run.sh OUT [tests|bench|quick|all]
+#   run.sh OUT [tests|commands|sanitizer|bench|quick|all]
 #
-# OUT gets tests.log, bench.log, bench.json and commands.log. Exit 0: every test passed and the
-# benchmark ran.
+# OUT gets a log for each part, and the benchmark's and the replay's JSON. Exit 0: all that ran passed.
 set -u
 
 if [ $# -lt 1 ]; then
-  echo "usage: run.sh OUT [tests|bench|quick|all]" >&2
+  echo "usage: run.sh OUT [tests|commands|sanitizer|bench|quick|all]" >&2
   exit 2
 fi
 here=$(cd "$(dirname "$0")" && pwd -P)
@@ -17,42 +16,87 @@ mkdir -p "$1"
 out=$(cd "$1" && pwd -P)
 what=${2:-all}
 failed=0
+before=
 
 java() {
-  "$here/runtime/bin/java" --enable-native-access=ALL-UNNAMED -Dguice_custom_class_loading=CHILD \
-    --sun-misc-unsafe-memory-access=allow "-Dbifocal.cuda.packs=$here/packs" \
+  $before "$here/runtime/bin/java" --enable-native-access=ALL-UNNAMED -Dguice_custom_class_loading=CHILD \
+    --sun-misc-unsafe-memory-access=allow --add-modules=jdk.incubator.vector "-Dbifocal.cuda.packs=$here/packs" \
     "-Dbifocal.bench.peers=$here/peers" ${BIFOCAL_SEED:+-Dbifocal.seed=$BIFOCAL_SEED} \
     ${BIFOCAL_SCALE:+-Dbifocal.conformance.scale=$BIFOCAL_SCALE} "$@"
 }
 
-tests() {
-  java -Xmx8g -cp "$here/tests:$here/lib/*" org.junit.platform.console.ConsoleLauncher execute \
-    --disable-banner --disable-ansi-colors --details=tree --include-tag=gpu \
-    --fail-if-no-tests --select-package=bifocal.cuda >"$out/tests.log" 2>&1
+bifocal() {
+  java -Xmx4g -cp "$here/lib/*" bifocal.cli.Main "$@"
+}
+
+console() {
+  log=$1
+  shift
+  java -Xmx8g "$@" -cp "$here/tests:$here/lib/*" org.junit.platform.console.ConsoleLauncher execute \
+    --disable-banner --disable-ansi-colors --details=tree --include-tag=gpu --fail-if-no-tests \
+    --select-package=bifocal.cuda >"$log" 2>&1
   status=$?
-  grep -a 'compute capability' "$out/tests.log" | head -n 2
-  grep -a -A1 '\[X\]\|=>' "$out/tests.log" | head -n 120
-  tail -n 14 "$out/tests.log"
+  grep -a 'compute capability' "$log" | head -n 2
+  grep -a -A1 '=>' "$log" | head -n 120
+  tail -n 14 "$log"
   [ $status -eq 0 ] || failed=1
 }
 
+tests() {
+  console "$out/tests.log"
+}
+
+# The same numbers from the command: a case checked against the reference, and a real trace.
+commands() {
+  python3 "$here/peers/make_case.py" "$out/case.safetensors" || failed=1
+  {
+    for backend in TRITON_ATTN TRITON_PAIR; do
+      bifocal attend --in "$out/case.safetensors" --out "$out/result.safetensors" --platform cuda \
+        --backend $backend --check --lse || failed=1
+    done
+    bifocal attend --in "$out/case.safetensors" --out "$out/result.safetensors" --platform cuda \
+      --backend TRITON_PAIR --lowering --check --lse || failed=1
+    bifocal replay --platform cuda --backend TRITON_PAIR --requests "${BIFOCAL_REQUESTS:-4}" || failed=1
+  } >"$out/commands.log" 2>&1
+  bifocal replay --platform cuda --backend TRITON_PAIR --lowering --compare TRITON_ATTN --requests "${BIFOCAL_REQUESTS:-4}" \
+    --format json >"$out/replay.json" 2>>"$out/commands.log" || failed=1
+  rm -f "$out/case.safetensors" "$out/result.safetensors"
+  cat "$out/commands.log"
+}
+
+# A few shapes under the checker of memory accesses, then under that of shared memory, where it is.
+sanitizer() {
+  tool=$(command -v compute-sanitizer || ls /usr/local/cuda*/bin/compute-sanitizer 2>/dev/null | head -n 1)
+  if [ -z "$tool" ]; then
+    echo "no compute-sanitizer on this machine"
+    return
+  fi
+  for check in memcheck racecheck; do
+    before="$tool --tool $check --error-exitcode 9 --target-processes all"
+    console "$out/$check.log" -Dbifocal.gpu.shapes=3 -Dbifocal.gpu.small=true
+    before=
+    grep -a 'ERROR SUMMARY\|RACECHECK SUMMARY' "$out/$check.log"
+  done
+}
+
 bench() {
-  java -Xmx4g -cp "$here/lib/*" bifocal.cli.Main bench --suite gpu --json "$out/bench.json" "$@" \
-    >"$out/bench.log" 2>&1 || failed=1
+  bifocal bench --suite gpu --json "$out/bench.json" "$@" >"$out/bench.log" 2>&1 || failed=1
   cat "$out/bench.log"
 }
 
 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null
 echo "commit $(cat "$here/commit")"
 case $what in
-  tests) tests ;;
-  bench) bench ;;
+  tests | commands | sanitizer | bench) $what ;;
   quick)
     tests
+    commands
     bench --quick
     ;;
   all)
     tests
+    commands
+    sanitizer
     bench
     ;;
   *)

@@ -21,6 +21,7 @@ import bifocal.routing.MMPrefixAttentionRouting;
 import io.vavr.collection.LinkedHashMap;
 import io.vavr.collection.Seq;
 import io.vavr.collection.Vector;
+import java.util.function.Function;
 
 /**
  * Attention on this host's GPU: the backends as an engine runs them, over paged caches, beside
@@ -95,6 +96,7 @@ public final class CudaBenchmarkSuite implements BenchmarkSuite {
 
     BenchmarkReport all() {
       Seq<HostCosts> costs = hostCosts();
+      Seq<LoweredCost> lowered = lowered();
       Seq<GpuRow> rows = rows();
       LinkedHashMap<String, Object> json =
           LinkedHashMap.<String, Object>of("device", context.device().name())
@@ -103,15 +105,16 @@ public final class CudaBenchmarkSuite implements BenchmarkSuite {
               .put("peers_note", peers.note())
               .put("command", "bifocal bench --suite gpu" + (request.quick() ? " --quick" : ""))
               .put("rows", rows.map(GpuRow::json).toJavaList())
+              .put("lowered", lowered.map(LoweredCost::json).toJavaList())
               .put("host", costs.toJavaList());
-      return new BenchmarkReport(text(rows, costs), json.toJavaMap());
+      return new BenchmarkReport(text(rows, lowered, costs), json.toJavaMap());
     }
 
-    private String text(Seq<GpuRow> rows, Seq<HostCosts> costs) {
+    private String text(Seq<GpuRow> rows, Seq<LoweredCost> lowered, Seq<HostCosts> costs) {
       return context.device()
           + "\n"
           + (peers.note().isEmpty() ? "" : "no peers: " + peers.note() + "\n")
-          + rows.map(GpuRow::line).mkString("\n")
+          + rows.map(GpuRow::line).appendAll(lowered.map(LoweredCost::line)).mkString("\n")
           + "\n"
           + costs.mkString("\n")
           + "\n";
@@ -128,28 +131,54 @@ public final class CudaBenchmarkSuite implements BenchmarkSuite {
           HostCosts.measure(pair(host, new MMPrefixAttentionRouting()), launch, memory, numbers));
     }
 
+    /** Images as runs beside the same batch without images, in turns. */
+    private Seq<LoweredCost> lowered() {
+      Seq<GpuWork> works =
+          (request.quick() ? Vector.<GpuWork>empty() : GpuWork.all())
+              .filter(GpuWork::hasImages)
+              .filter(work -> request.wants(work.title()));
+      return works.isEmpty()
+          ? Vector.empty()
+          : timed(
+              timer ->
+                  works.map(
+                      work ->
+                          LoweredCost.measure(
+                              lowering(),
+                              new TritonCausalBackend(host),
+                              work,
+                              launch,
+                              memory,
+                              numbers,
+                              timer,
+                              request.progress())));
+    }
+
+    private AttentionBackend<? extends AttentionMetadata> lowering() {
+      return pair(host, new MMPrefixAttentionRouting().withLowering(Lowering.BOTH_WINDOWS));
+    }
+
     private Seq<GpuRow> rows() {
+      return timed(
+          timer ->
+              (request.quick() ? GpuWork.quick() : GpuWork.all())
+                  .filter(work -> request.wants(work.title()))
+                  .flatMap(work -> rows(work, timer)));
+    }
+
+    private <T> T timed(Function<GpuTimer, T> measure) {
       GpuWork large = GpuWork.decode(32, 8, 128, 16, 4096, KvCacheDtype.AUTO);
-      Seq<GpuRow> rows = Vector.empty();
       try (GpuScene<?> other =
               new GpuScene<>(new TritonCausalBackend(host), large, launch, memory, numbers);
           GpuTimer timer = new GpuTimer(context, launch.queue(), other::forward)) {
-        for (GpuWork work : request.quick() ? GpuWork.quick() : GpuWork.all()) {
-          if (request.wants(work.title())) {
-            rows = rows.appendAll(rows(work, timer));
-          }
-        }
+        return measure.apply(timer);
       }
-      return rows;
     }
 
     private Seq<GpuRow> rows(GpuWork work, GpuTimer timer) {
-      MMPrefixAttentionRouting routing = new MMPrefixAttentionRouting();
       Seq<AttentionBackend<? extends AttentionMetadata>> backends =
           work.hasImages()
-              ? Vector.of(
-                  pair(host, routing.withLowering(Lowering.BOTH_WINDOWS)),
-                  new TritonAttnBackend(host))
+              ? Vector.of(lowering(), new TritonAttnBackend(host))
               : Vector.of(new TritonCausalBackend(host));
       Seq<String> names =
           work.hasImages()

@@ -43,17 +43,40 @@ final class GpuTimer implements AutoCloseable {
     int count = 0;
     double spent = 0;
     while (count < LEAST || (spent < BUDGET_MILLISECONDS && count < MOST)) {
-      flush.run();
-      start.record(stream);
-      launches.run();
-      end.record(stream);
-      end.synchronize();
-      times[count] = end.millisecondsSince(start);
+      times[count] = once(launches);
       spent += times[count++];
     }
     double[] sorted = Arrays.copyOf(times, count);
     Arrays.sort(sorted);
     return sorted[count / 2];
+  }
+
+  /**
+   * Medians of two launches that take turns, so that both meet the same clocks.
+   *
+   * @return milliseconds of the first and of the second
+   */
+  double[] medians(Runnable first, Runnable second) {
+    median(first);
+    median(second);
+    double[] firsts = new double[MOST];
+    double[] seconds = new double[MOST];
+    for (int i = 0; i < MOST; i++) {
+      firsts[i] = once(first);
+      seconds[i] = once(second);
+    }
+    Arrays.sort(firsts);
+    Arrays.sort(seconds);
+    return new double[] {firsts[MOST / 2], seconds[MOST / 2]};
+  }
+
+  private double once(Runnable launches) {
+    flush.run();
+    start.record(stream);
+    launches.run();
+    end.record(stream);
+    end.synchronize();
+    return end.millisecondsSince(start);
   }
 
   @Override

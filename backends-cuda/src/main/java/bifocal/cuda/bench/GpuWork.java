@@ -54,6 +54,11 @@ record GpuWork(
     return new GpuWork(heads, kvHeads, headSize, batch, keys, decode, cache, window, FOUR_IMAGES);
   }
 
+  GpuWork withoutImages() {
+    return new GpuWork(
+        heads, kvHeads, headSize, batch, keys, decode, cache, window, Vector.empty());
+  }
+
   /** The published workloads. */
   static Seq<GpuWork> all() {
     Seq<GpuWork> works = Vector.empty();

@@ -162,10 +162,14 @@ final class TritonBuilder implements AttentionMetadataBuilder<TritonMetadata> {
     }
     long keys = 0;
     int sequences = 0;
+    int longest = 0;
     for (int r = 0; r < batch.live(); r++) {
+      // Runs of one request lie side by side over one row; the last of them reaches farthest.
       boolean another = r == 0 || batch.blockTableRow(r) != batch.blockTableRow(r - 1);
-      keys += another ? batch.seqLen(r) : 0;
       sequences += another ? 1 : 0;
+      longest = another ? batch.seqLen(r) : Math.max(longest, batch.seqLen(r));
+      boolean last = r + 1 == batch.live() || batch.blockTableRow(r + 1) != batch.blockTableRow(r);
+      keys += last ? longest : 0;
     }
     long bytesOfKey = cache.blockBytes() / cache.blockSize();
     return sequences > 1 && keys * bytesOfKey > SECOND_LEVEL_CACHE;

@@ -20,6 +20,9 @@ import org.junit.jupiter.api.TestInstance.Lifecycle;
 class TritonGpuTest implements TritonSuite, TritonStepSuite {
   private static final long SEED = Long.getLong("bifocal.seed", System.currentTimeMillis());
 
+  /** Whether a checker makes everything slow. */
+  private static final boolean SMALL = Boolean.getBoolean("bifocal.gpu.small");
+
   private CudaContext context;
   private TritonDevice device;
 
@@ -73,6 +76,21 @@ class TritonGpuTest implements TritonSuite, TritonStepSuite {
 
   @Override
   public int longest() {
-    return 3000;
+    return SMALL ? 600 : 3000;
+  }
+
+  @Override
+  public int shapes() {
+    return Integer.getInteger("bifocal.gpu.shapes", Integer.MAX_VALUE);
+  }
+
+  @Override
+  public long elementsOfLargeCache() {
+    return SMALL ? 0 : (1L << 32) + (1L << 24);
+  }
+
+  @Override
+  public int alternatingSteps() {
+    return SMALL ? 20 : 10_000;
   }
 }

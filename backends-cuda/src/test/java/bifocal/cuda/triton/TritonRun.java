@@ -9,6 +9,7 @@ import bifocal.core.backend.BatchLimits;
 import bifocal.core.backend.KvInput;
 import bifocal.core.backend.StepContext;
 import bifocal.core.batch.CommonAttentionMetadata;
+import bifocal.core.batch.ImageRanges;
 import bifocal.core.batch.SlotMapping;
 import bifocal.core.cache.KvCacheSpec;
 import bifocal.core.cache.KvCacheView;
@@ -16,6 +17,7 @@ import bifocal.core.cache.KvLayouts;
 import bifocal.core.cache.KvScales;
 import bifocal.core.layer.AttentionLayerSpec.Dense;
 import bifocal.core.layer.AttentionMask;
+import bifocal.core.layer.ImageMask;
 import bifocal.core.layer.LayerGroup;
 import bifocal.core.layer.LayerParameters;
 import bifocal.core.tensor.DType;
@@ -58,19 +60,33 @@ final class TritonRun<M extends AttentionMetadata> implements AutoCloseable {
 
   /** Over a cache of so many blocks. */
   static TritonRun<?> open(TritonDevice device, Kind kind, int blocks) {
-    return open(TritonContract.backend(kind, TritonHost.with(device)), device, blocks);
+    return open(
+        TritonContract.backend(kind, TritonHost.with(device)),
+        device,
+        AttentionMask.CAUSAL,
+        blocks);
+  }
+
+  /** The same for a layer whose images see themselves. */
+  static TritonRun<?> openWithImages(TritonDevice device, Kind kind, int blocks) {
+    return open(
+        TritonContract.backend(kind, TritonHost.with(device)),
+        device,
+        AttentionMask.CAUSAL.withImages(ImageMask.OVERRIDE),
+        blocks);
   }
 
   private static <M extends AttentionMetadata> TritonRun<M> open(
-      AttentionBackend<M> backend, TritonDevice device, int blocks) {
-    return new TritonRun<>(backend, device, blocks);
+      AttentionBackend<M> backend, TritonDevice device, AttentionMask mask, int blocks) {
+    return new TritonRun<>(backend, device, mask, blocks);
   }
 
-  private TritonRun(AttentionBackend<M> backend, TritonDevice device, int blocks) {
+  private TritonRun(
+      AttentionBackend<M> backend, TritonDevice device, AttentionMask mask, int blocks) {
     this.device = keep(new CudaTestDevice(device.context(), true));
     try {
       Attention shape = shape(device);
-      this.layer = PackShapes.layer(shape, AttentionMask.CAUSAL, 2);
+      this.layer = PackShapes.layer(shape, mask, 2);
       this.spec =
           new KvCacheSpec(
               KvLayouts.NHD,
@@ -159,6 +175,20 @@ final class TritonRun<M extends AttentionMetadata> implements AutoCloseable {
 
   /** A batch whose request {@code r} has blocks in a row of its own, from a first block on. */
   CommonAttentionMetadata batch(int[] starts, int[] seqLens, int live, int firstBlock) {
+    return describe(starts, seqLens, firstBlock).live(live).build();
+  }
+
+  /** A batch whose first request has an image. */
+  CommonAttentionMetadata withImage(
+      int[] starts, int[] seqLens, int firstBlock, int imageFirst, int imageLast) {
+    int[][] images = new int[seqLens.length][0];
+    images[0] = new int[] {imageFirst, imageLast};
+    return describe(starts, seqLens, firstBlock)
+        .images(ImageRanges.of(images, seqLens.length))
+        .build();
+  }
+
+  private CommonAttentionMetadata.Builder describe(int[] starts, int[] seqLens, int firstBlock) {
     int requests = starts.length - 1;
     int columns = spec.blocksFor(LONGEST);
     MemorySegment table = arena.allocate(ValueLayout.JAVA_INT, (long) requests * columns);
@@ -168,12 +198,10 @@ final class TritonRun<M extends AttentionMetadata> implements AutoCloseable {
     MemorySegment slots = arena.allocate(ValueLayout.JAVA_LONG, starts[requests]);
     slots.fill((byte) 0xFF);
     return CommonAttentionMetadata.builder(
-            starts,
-            seqLens,
-            TensorView.ofHost(table, DType.INT32, requests, columns),
-            new SlotMapping(TensorView.ofHost(slots, DType.INT64, starts[requests])))
-        .live(live)
-        .build();
+        starts,
+        seqLens,
+        TensorView.ofHost(table, DType.INT32, requests, columns),
+        new SlotMapping(TensorView.ofHost(slots, DType.INT64, starts[requests])));
   }
 
   /** Blocks that the tables of {@link #batch} name from their first block on. */

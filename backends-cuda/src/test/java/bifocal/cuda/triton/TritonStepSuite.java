@@ -25,6 +25,45 @@ interface TritonStepSuite {
     return (1L << 32) + (1L << 24);
   }
 
+  /** Steps of {@link #childrenAlternateOverOneCacheWithoutATrace}. */
+  default int alternatingSteps() {
+    return 30;
+  }
+
+  /** Two batches take turns on a pair, so that its children do; neither leaves a trace. */
+  @Test
+  default void childrenAlternateOverOneCacheWithoutATrace() {
+    try (TritonRun<?> run = TritonRun.openWithImages(device(), Kind.SPLIT, 1 + 4 * 400)) {
+      alternate(run, alternatingSteps());
+    }
+  }
+
+  private static <M extends AttentionMetadata> void alternate(TritonRun<M> run, int steps) {
+    for (int r = 0; r < TritonRun.REQUESTS; r++) {
+      run.write(r, 300, 1);
+    }
+    CommonAttentionMetadata text = run.decodes(4, 4, 1, 17, 300, 1, 45);
+    CommonAttentionMetadata mixed =
+        run.withImage(new int[] {0, 40, 41, 51}, new int[] {300, 299, 60}, 1, 270, 290);
+    byte[][] first = new byte[2][];
+    for (int i = 0; i < steps; i++) {
+      boolean look = i < 2 || i % 500 > 497 || i >= steps - 2;
+      try (Workspace.Step step = run.workspace.openStep()) {
+        M metadata = run.build(step, i % 2 == 0 ? text : mixed);
+        if (look) {
+          run.poison();
+        }
+        run.forward(metadata);
+        if (look) {
+          byte[] out = run.out(i % 2 == 0 ? 4 : 51);
+          first[i % 2] = i < 2 ? out : first[i % 2];
+          assertThat(out).as("output of step %d", i).isEqualTo(first[i % 2]);
+        }
+      }
+    }
+    assertThat(first[0]).isNotEqualTo(Arrays.copyOf(first[1], first[0].length));
+  }
+
   @Test
   default void capturedDecodesAreReplayedForOtherLengthsAndPadding() {
     for (Kind kind : new Kind[] {Kind.CAUSAL, Kind.GENERAL, Kind.SPLIT}) {
