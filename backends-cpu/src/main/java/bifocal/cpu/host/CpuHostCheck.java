@@ -23,15 +23,18 @@ public final class CpuHostCheck implements HostCheck {
   private final Option<String> threads;
   private final Kernels kernels;
   private final Tools tools;
+  private final String system;
 
   /** Kernels that may be missing, in which case asking for them is refused. */
   record Kernels(Supplier<KernelChoice> chosen, Supplier<String> inC, Supplier<String> inVectors) {}
 
-  CpuHostCheck(HostFiles files, Option<String> threads, Kernels kernels, Tools tools) {
+  CpuHostCheck(
+      HostFiles files, Option<String> threads, Kernels kernels, Tools tools, String system) {
     this.files = files;
     this.threads = threads;
     this.kernels = kernels;
     this.tools = tools;
+    this.system = system;
   }
 
   /** The check of this host. */
@@ -43,7 +46,8 @@ public final class CpuHostCheck implements HostCheck {
             KernelChoice::ofThisJvm,
             () -> describe(KernelChoice.nativeKernels()),
             () -> KernelChoice.vector().name()),
-        Tools.ofThisHost());
+        Tools.ofThisHost(),
+        System.getProperty("os.name", ""));
   }
 
   @Override
@@ -88,6 +92,10 @@ public final class CpuHostCheck implements HostCheck {
     try {
       return Finding.good("C kernels", kernels.inC().get());
     } catch (BifocalException missing) {
+      if (system.startsWith("Windows")) {
+        return Finding.absent(
+            "C kernels", "none for " + system, "the Java kernels serve; C ones are built on Unix");
+      }
       return Finding.limited(
           "C kernels",
           without(missing),

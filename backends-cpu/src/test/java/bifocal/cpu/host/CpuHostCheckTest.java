@@ -78,6 +78,16 @@ class CpuHostCheckTest {
   }
 
   @Test
+  void aSystemWithoutCKernelsLacksNothing() {
+    Finding kernels =
+        finding(
+            "C kernels", check(ALL, refusing(ErrorCode.NATIVE_MISSING, "build it"), "Windows 11"));
+
+    assertThat(kernels.status()).isEqualTo(Status.ABSENT);
+    assertThat(kernels.remedy().get()).contains("Java kernels");
+  }
+
+  @Test
   void aSettingThatCannotBeFollowedIsAFailure() {
     CpuHostCheck check =
         new CpuHostCheck(
@@ -89,7 +99,8 @@ class CpuHostCheckTest {
                 },
                 () -> "native",
                 () -> "vector"),
-            ALL);
+            ALL,
+            "Linux");
 
     assertThat(finding("threads", check).status()).isEqualTo(Status.FAILED);
     assertThat(finding("threads", check).remedy()).containsExactly("unset -Dbifocal.cpu.threads");
@@ -120,11 +131,16 @@ class CpuHostCheckTest {
   }
 
   private CpuHostCheck check(Tools tools, Supplier<String> inC) {
+    return check(tools, inC, "Linux");
+  }
+
+  private CpuHostCheck check(Tools tools, Supplier<String> inC, String system) {
     return new CpuHostCheck(
         new HostFiles(root),
         Option.none(),
         new CpuHostCheck.Kernels(SCALAR, inC, () -> "vector-512"),
-        tools);
+        tools,
+        system);
   }
 
   private static Supplier<String> refusing(ErrorCode code, String remedy) {

@@ -42,7 +42,7 @@ public final class DoctorCommand implements Callable<Integer> {
             Vector.of(
                 new JvmCheck(),
                 new MemoryCheck(HostFiles.ofThisHost(), Runtime.getRuntime().maxMemory()),
-                new PlatformsCheck(PlatformModules.detect())));
+                new PlatformsCheck(PlatformModules::detect)));
   }
 
   @Override

@@ -8,6 +8,8 @@ import bifocal.cli.command.CommandRunner;
 import bifocal.composite.guice.PlatformModule;
 import bifocal.composite.guice.PlatformModules;
 import bifocal.core.device.Platform;
+import bifocal.core.error.BifocalException;
+import bifocal.core.error.ErrorCode;
 import bifocal.core.host.Finding;
 import bifocal.core.host.Finding.Status;
 import bifocal.core.host.HostCheck;
@@ -100,16 +102,31 @@ class DoctorCommandTest {
   void platformsSayWhatTheyFindAndWhichAreNotThere() {
     Seq<Finding> findings =
         new PlatformsCheck(
-                new PlatformModules(
-                    Vector.of(
-                        platform(Platform.CPU, Option.some(() -> Vector.of(GOOD))),
-                        platform(Platform.XPU, Option.none())),
-                    TreeMap.of(Platform.CUDA, "x is not on the class path; add that artifact")))
+                () ->
+                    new PlatformModules(
+                        Vector.of(
+                            platform(Platform.CPU, Option.some(() -> Vector.of(GOOD))),
+                            platform(Platform.XPU, Option.none())),
+                        TreeMap.of(Platform.CUDA, "x is not on the class path; add that artifact")))
             .findings();
 
     assertThat(findings.map(Finding::topic)).containsExactly("threads", "xpu", "cuda");
     assertThat(findings.get(1).seen()).startsWith("described, not run");
     assertThat(findings.get(2).remedy()).containsExactly("add that artifact");
+  }
+
+  @Test
+  void aPlatformThatIsRefusedIsAFinding() {
+    Seq<Finding> findings =
+        new PlatformsCheck(
+                () -> {
+                  throw BifocalException.of(ErrorCode.SPI_MISMATCH, "x.jar", 0, 1)
+                      .withRemedy("take a newer one");
+                })
+            .findings();
+
+    assertThat(findings)
+        .containsExactly(Finding.failed("platforms", "x.jar: 0, wanted 1", "take a newer one"));
   }
 
   private Finding memory() {

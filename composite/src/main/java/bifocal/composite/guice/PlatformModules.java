@@ -1,6 +1,7 @@
 package bifocal.composite.guice;
 
 import bifocal.core.device.Platform;
+import bifocal.core.error.BifocalException;
 import com.google.inject.Module;
 import io.vavr.collection.Map;
 import io.vavr.collection.Seq;
@@ -18,12 +19,21 @@ import java.util.ServiceLoader;
  */
 public record PlatformModules(Seq<PlatformModule> present, Map<Platform, String> absent) {
 
-  /** Looks for the platforms' modules among the services of the class path. */
+  /**
+   * Looks for the platforms' modules among the services of the class path.
+   *
+   * @throws BifocalException {@code SPI_MISMATCH} for a jar that was built against another version
+   *     of what it implements; nothing of it has run then
+   */
   public static PlatformModules detect() {
     return detect(ServiceLoader.load(PlatformModule.class));
   }
 
-  /** Looks for the platforms' modules in a class loader. */
+  /**
+   * Looks for the platforms' modules in a class loader.
+   *
+   * @throws BifocalException as {@link #detect()}
+   */
   public static PlatformModules detect(ClassLoader loader) {
     return detect(ServiceLoader.load(PlatformModule.class, loader));
   }
@@ -33,16 +43,18 @@ public record PlatformModules(Seq<PlatformModule> present, Map<Platform, String>
     return Vector.<Module>ofAll(present).appendAll(Vector.of(own));
   }
 
-  private static PlatformModules detect(Iterable<PlatformModule> services) {
+  private static PlatformModules detect(ServiceLoader<PlatformModule> services) {
     Seq<PlatformModule> found = Vector.empty();
     Seq<String> broken = Vector.empty();
-    Iterator<PlatformModule> candidates = services.iterator();
+    Iterator<ServiceLoader.Provider<PlatformModule>> candidates = services.stream().iterator();
     while (true) {
       try {
         if (!candidates.hasNext()) {
           return of(found, broken);
         }
-        found = found.append(candidates.next());
+        ServiceLoader.Provider<PlatformModule> candidate = candidates.next();
+        PlatformJar.of(candidate.type()).forEach(PlatformJar::requireSpi);
+        found = found.append(candidate.get());
       } catch (ServiceConfigurationError | LinkageError e) {
         broken = broken.append(String.valueOf(e.getMessage()));
       }

@@ -1,5 +1,6 @@
 package bifocal.core.backend;
 
+import bifocal.core.Incubating;
 import bifocal.core.tensor.TensorView;
 
 /** Keys and values of a step's tokens, before they enter the cache. */
@@ -14,5 +15,6 @@ public sealed interface KvInput {
    * @param ckv latent vectors {@code [tokens, kvLoraRank]}
    * @param kPe rotary keys {@code [tokens, qkRopeHeadDim]}
    */
+  @Incubating
   record Latent(TensorView ckv, TensorView kPe) implements KvInput {}
 }

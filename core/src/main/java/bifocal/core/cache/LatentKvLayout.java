@@ -1,5 +1,6 @@
 package bifocal.core.cache;
 
+import bifocal.core.Incubating;
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
 import bifocal.core.tensor.DType;
@@ -17,6 +18,7 @@ import java.util.function.ToIntFunction;
  * <p>{@link #ROWS} holds plain numbers and can be written and read here. The others count the bytes
  * of packed records; no kernel here reads them.
  */
+@Incubating
 public final class LatentKvLayout implements KvLayout {
   private static final int LATENT = 512;
   private static final int ROTARY = 64;

@@ -1,5 +1,6 @@
 package bifocal.core.engine;
 
+import bifocal.core.Incubating;
 import bifocal.core.backend.AttentionObserver;
 import bifocal.core.backend.BatchLimits;
 import bifocal.core.backend.HostLaunchContext;
@@ -24,6 +25,7 @@ import java.util.function.Function;
  * Hosts that bring memory, block manager or thread of their own put the same parts together
  * themselves.
  */
+@Incubating
 public final class AttentionEngine implements AutoCloseable {
   private final DeviceExecutor<HostLaunchContext> device;
   private final Workspace workspace;

@@ -1,5 +1,6 @@
 package bifocal.core.engine;
 
+import bifocal.core.Incubating;
 import bifocal.core.backend.StepContext;
 import bifocal.core.batch.CommonAttentionMetadata;
 import bifocal.core.batch.ImageRanges;
@@ -9,6 +10,7 @@ import bifocal.core.layer.LayerGroup;
 import io.vavr.collection.Seq;
 
 /** One layer group of an engine: how it runs, its blocks, and the requests that hold them. */
+@Incubating
 public final class EngineGroup {
   private final GroupPlan plan;
   private final GroupRuntime<?> runtime;

@@ -1,8 +1,10 @@
 package bifocal.core.engine;
 
+import bifocal.core.Incubating;
 import bifocal.core.backend.LaunchContext;
 
 /** How a device records what is launched on its stream. A platform implements it. */
+@Incubating
 public interface GraphCapture {
   /**
    * Records launches instead of running them.

@@ -1,5 +1,6 @@
 package bifocal.core.engine;
 
+import bifocal.core.Incubating;
 import bifocal.core.backend.LaunchContext;
 import bifocal.core.batch.CommonAttentionMetadata;
 import bifocal.core.engine.GraphCapture.CapturedGraph;
@@ -17,6 +18,7 @@ import java.util.Map;
  *
  * <p>Not thread-safe: it belongs to the thread that owns the device.
  */
+@Incubating
 public final class GraphRunner implements AutoCloseable {
   private final GraphCapture device;
   private final GraphSupport support;

@@ -1,5 +1,6 @@
 package bifocal.core.engine;
 
+import bifocal.core.Incubating;
 import bifocal.core.backend.BatchLimits;
 import bifocal.core.batch.CommonAttentionMetadata;
 import bifocal.core.batch.ImageRanges;
@@ -21,6 +22,7 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>Not thread-safe: it belongs to whoever schedules. A batch is valid until the next one is made.
  */
+@Incubating
 public final class PagedRequests implements AutoCloseable {
   private final KvBlocks blocks;
   private final BlockTable table;

@@ -1,5 +1,7 @@
 package bifocal.core.engine;
 
+import bifocal.core.Incubating;
+
 /**
  * An image among a sequence's tokens, as far as sharing is concerned. Its placeholders are equal
  * tokens, so its content is what tells it from other images.
@@ -8,4 +10,5 @@ package bifocal.core.engine;
  * @param last its last position, inclusive
  * @param content names the pixels and what was made of them, a hash for instance
  */
+@Incubating
 public record SequenceImage(int first, int last, String content) {}

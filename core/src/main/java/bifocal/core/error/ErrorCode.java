@@ -91,5 +91,7 @@ public enum ErrorCode {
   /** A device has not enough free memory. */
   DEVICE_MEMORY_EXHAUSTED,
   /** A native function has another signature than its caller was written for. */
-  SIGNATURE_MISMATCH
+  SIGNATURE_MISMATCH,
+  /** A platform's jar was built against another version of what it implements. */
+  SPI_MISMATCH
 }

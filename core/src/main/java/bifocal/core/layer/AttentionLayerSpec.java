@@ -1,5 +1,6 @@
 package bifocal.core.layer;
 
+import bifocal.core.Incubating;
 import bifocal.core.cache.KvCacheDtype;
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
@@ -289,6 +290,7 @@ public sealed interface AttentionLayerSpec {
    * @param keysAreValues whether the whole cached record is key and value at once, rotary part
    *     included; else values are the latent vector alone
    */
+  @Incubating
   record Mla(
       int numHeads,
       int kvLoraRank,
@@ -393,6 +395,7 @@ public sealed interface AttentionLayerSpec {
    * @param latent the latent attention underneath
    * @param indexTopk keys chosen per query, absent when the model does not say
    */
+  @Incubating
   record SparseMla(Mla latent, Option<Integer> indexTopk) implements AttentionLayerSpec {
 
     public SparseMla {
@@ -457,6 +460,7 @@ public sealed interface AttentionLayerSpec {
    * @param sparseBlockSize tokens per scored block
    * @param topkBlocks blocks chosen per query
    */
+  @Incubating
   record BlockSparse(Dense dense, int sparseBlockSize, int topkBlocks)
       implements AttentionLayerSpec {
 
