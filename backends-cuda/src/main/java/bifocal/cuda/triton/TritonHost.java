@@ -1,8 +1,10 @@
 package bifocal.cuda.triton;
 
+import bifocal.core.device.ComputeCapability;
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
 import bifocal.cuda.driver.CudaContext;
+import bifocal.cuda.driver.CudaDevice;
 import bifocal.cuda.driver.CudaDriver;
 import bifocal.cuda.pack.KernelPack;
 import bifocal.cuda.pack.PackRefusal;
@@ -73,11 +75,10 @@ public final class TritonHost {
   private static Validation<BifocalException, TritonDevice> search() {
     try {
       CudaDriver driver = CudaDriver.load();
-      Path packs = packs();
-      CudaContext context = CudaContext.primary(driver, 0);
-      return KernelPack.open(packs, context.device().capability())
+      ComputeCapability capability = CudaDevice.of(driver, 0).capability();
+      return KernelPack.open(packs(), capability)
           .mapError(PackRefusal::asException)
-          .map(pack -> TritonDevice.of(context, pack));
+          .map(pack -> TritonDevice.of(CudaContext.primary(driver, 0), pack));
     } catch (BifocalException failure) {
       return Validation.invalid(failure);
     }
