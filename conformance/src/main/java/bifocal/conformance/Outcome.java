@@ -45,8 +45,12 @@ final class Outcome {
 
   /** Requires that live rows agree with the reference and that other rows are as they were. */
   void requireRight() {
+    requireRight(Tolerance.of(layer().dtype()));
+  }
+
+  /** Requires that live rows agree within some bounds and that other rows are as they were. */
+  void requireRight(Tolerance tolerance) {
     Agreement agreement = agreement();
-    Tolerance tolerance = Tolerance.of(layer().dtype());
     assertThat(agreement.within(tolerance))
         .as(
             "%s%nbatch %s%n%s%nwanted at most %.1e and %.1e",

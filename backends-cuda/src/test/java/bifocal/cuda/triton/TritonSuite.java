@@ -10,6 +10,7 @@ import bifocal.core.layer.AttentionLayerSpec.Dense;
 import bifocal.core.layer.AttentionMask;
 import bifocal.cuda.pack.Specialisation.Attention;
 import bifocal.cuda.triton.TritonContract.Kind;
+import bifocal.reference.Tolerance;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
@@ -23,6 +24,9 @@ import org.junit.jupiter.api.TestFactory;
  * with emulated kernels, a GPU with real ones.
  */
 interface TritonSuite {
+  /** Logits and sums are fp32 whatever the queries are, so the log-sum-exp has one bound. */
+  double LSE_BOUND = 1e-4;
+
   /** A device with a pack. */
   TritonDevice device();
 
@@ -119,6 +123,11 @@ interface TritonSuite {
             .over(random.nextBoolean() ? KvLayouts.NHD : KvLayouts.HND, random.nextBoolean()));
   }
 
+  private static Tolerance bounds(Dense layer) {
+    Tolerance usual = Tolerance.of(layer.dtype());
+    return new Tolerance(usual.out(), Math.min(usual.lse(), LSE_BOUND));
+  }
+
   /** A contract and how its layers are checked. */
   record Checked(TritonContract contract) {
     void agrees(
@@ -127,6 +136,7 @@ interface TritonSuite {
           .withBlockSize(shape.blockSize())
           .withScales(PackShapes.scales(shape, layer.numKvHeads(), random))
           .withRoom(8, tokens)
+          .within(bounds(layer))
           .agrees(plans);
     }
   }
