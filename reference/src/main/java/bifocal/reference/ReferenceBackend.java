@@ -25,6 +25,7 @@ import bifocal.core.layer.ImageMask;
 import bifocal.core.layer.LayerGroup;
 import bifocal.core.layer.LayerParameters;
 import bifocal.core.tensor.DType;
+import io.vavr.collection.Set;
 
 /**
  * The reference as a backend: every dense layer and mask, on any cache layout, in plain Java. It
@@ -114,7 +115,22 @@ public final class ReferenceBackend implements AttentionBackend<ReferenceMetadat
   @Override
   public AttentionImpl<ReferenceMetadata> createImpl(
       AttentionLayerSpec layer, LayerParameters parameters, KvCacheSpec cache) {
-    return new ReferenceImpl(ReferenceAttention.of(dense(layer), parameters), cache);
+    AttentionLayerSpec.Dense dense = dense(layer);
+    if (dense.type().usesKvCache()) {
+      requireReadable(dense, cache);
+    }
+    return new ReferenceImpl(ReferenceAttention.of(dense, parameters), cache);
+  }
+
+  private void requireReadable(AttentionLayerSpec.Dense layer, KvCacheSpec cache) {
+    Set<KvCacheDtype> types = capabilities.all().kvCacheDtypes();
+    if (!types.exists(type -> type.resolve(layer.dtype()) == cache.dtype())) {
+      throw BifocalException.of(
+          ErrorCode.KV_INCOMPATIBLE,
+          "type of the cache of " + NAME,
+          cache.dtype(),
+          types.mkString(", "));
+    }
   }
 
   private static AttentionLayerSpec.Dense dense(AttentionLayerSpec layer) {

@@ -16,6 +16,7 @@ import bifocal.core.select.DeviceDescription;
 import bifocal.core.select.KnownBackend;
 import bifocal.core.select.LatentPolicy;
 import bifocal.core.select.LatentPrefill;
+import bifocal.core.select.LatentPrefillBackend;
 import bifocal.core.select.LayerKind;
 import bifocal.core.select.PlatformPolicy;
 import bifocal.core.select.PriorityList;
@@ -68,6 +69,11 @@ public final class CudaPolicy implements PlatformPolicy {
   @Override
   public Platform platform() {
     return Platform.CUDA;
+  }
+
+  @Override
+  public Seq<String> packages() {
+    return KernelPackages.names().append(LatentPrefillBackend.FLASH_ATTENTION);
   }
 
   @Override

@@ -1,6 +1,8 @@
 package bifocal.cuda.select;
 
 import bifocal.core.device.DeviceProfile;
+import io.vavr.collection.Seq;
+import io.vavr.collection.Vector;
 
 /**
  * Optional kernel packages. In simulation each is there unless {@code no-NAME} is assumed; on a
@@ -26,6 +28,11 @@ enum KernelPackages {
   KernelPackages(String label) {
     this.label = label;
     this.absent = "no-" + label;
+  }
+
+  /** Every name. */
+  static Seq<String> names() {
+    return Vector.of(values()).map(known -> known.label);
   }
 
   boolean on(DeviceProfile device) {

@@ -15,6 +15,7 @@ import bifocal.core.select.DeviceDescription;
 import bifocal.core.select.KnownBackend;
 import bifocal.core.select.LatentPolicy;
 import bifocal.core.select.LatentPrefill;
+import bifocal.core.select.LatentPrefillBackend;
 import bifocal.core.select.PlatformPolicy;
 import bifocal.core.select.PriorityList;
 import bifocal.core.select.SelectionPlan;
@@ -39,6 +40,11 @@ public final class RocmPolicy implements PlatformPolicy {
   @Override
   public Platform platform() {
     return Platform.ROCM;
+  }
+
+  @Override
+  public Seq<String> packages() {
+    return Vector.of(AITER, LatentPrefillBackend.FLASH_ATTENTION);
   }
 
   @Override

@@ -7,6 +7,7 @@ import bifocal.core.device.Platform;
 import bifocal.core.layer.AttentionLayerSpec;
 import bifocal.core.select.DeviceDescription;
 import bifocal.core.select.KnownBackend;
+import bifocal.core.select.LatentPrefillBackend;
 import bifocal.core.select.PlatformPolicy;
 import bifocal.core.select.PriorityList;
 import bifocal.core.select.SelectionPlan;
@@ -27,6 +28,11 @@ public final class XpuPolicy implements PlatformPolicy {
   @Override
   public Platform platform() {
     return Platform.XPU;
+  }
+
+  @Override
+  public Seq<String> packages() {
+    return Vector.of(LatentPrefillBackend.FLASH_ATTENTION);
   }
 
   @Override

@@ -78,6 +78,10 @@ public final class ComposeCommand implements Callable<Integer> {
   @Override
   public Integer call() {
     Selector selector = Backends.present(console);
+    if (options.configuration().namesBackends()) {
+      throw CliFailure.of(
+          ErrorCode.INVALID_OPTION, "compose takes its two backends by name, and no others beside");
+    }
     RoutingPolicy routing =
         PolicyName.of(policy).policy(!whole, lowering ? Lowering.LEFT_WINDOW : Lowering.OFF);
     Composition composition = composed(selector, routing);

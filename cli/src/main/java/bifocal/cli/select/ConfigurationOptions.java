@@ -72,9 +72,13 @@ final class ConfigurationOptions {
     return new Reading(say);
   }
 
-  /** Picocli hands over all values of an option so far; each is read once. */
+  /**
+   * Picocli hands over an option's values so far, in one list that grows or in a new one for each
+   * time that the option is given; each value is read once.
+   */
   private final class Reading implements ISetter {
     private final BiFunction<AttentionConfigReader, String, AttentionConfigReader> say;
+    private List<?> last = List.of();
     private int read;
 
     private Reading(BiFunction<AttentionConfigReader, String, AttentionConfigReader> say) {
@@ -82,8 +86,11 @@ final class ConfigurationOptions {
     }
 
     @Override
+    @SuppressWarnings("ReferenceEquality") // another list is another occasion, whatever is in it
     public <T> T set(T value) {
       if (value instanceof List<?> values) {
+        read = values == last ? read : 0;
+        last = values;
         for (; read < values.size(); read++) {
           String given = String.valueOf(values.get(read));
           said.add(reader -> say.apply(reader, given));

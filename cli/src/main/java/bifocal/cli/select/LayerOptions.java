@@ -27,6 +27,8 @@ final class LayerOptions {
   private static final int KV_HEADS = 8;
   private static final int HEAD_SIZE = 128;
   private static final int LATENT = 512;
+  private static final int NOPE = 128;
+  private static final int VALUE = 128;
   private static final int ROTARY = 64;
   private static final int TOP_K = 2048;
   private static final int SPARSE_BLOCK = 128;
@@ -47,13 +49,13 @@ final class LayerOptions {
       names = "--model",
       paramLabel = "ID",
       description = "A model of the catalogue, which sets what its layers need.")
-  private String model = "";
+  private @Nullable String model;
 
   @picocli.CommandLine.Option(
       names = "--layer-kind",
       paramLabel = "sliding|full",
       description = "Which of the model's layers; without it, the first kind.")
-  private String layerKind = "";
+  private @Nullable String layerKind;
 
   @picocli.CommandLine.Option(
       names = "--dtype",
@@ -71,28 +73,28 @@ final class LayerOptions {
       names = "--block-size",
       paramLabel = "N",
       description = "Pin the tokens per block of the KV cache.")
-  private int blockSize;
+  private @Nullable Integer blockSize;
 
   @picocli.CommandLine.Option(names = "--head-size", paramLabel = "N", description = "Key head.")
-  private int headSize;
+  private @Nullable Integer headSize;
 
   @picocli.CommandLine.Option(
       names = "--head-size-v",
       paramLabel = "N",
       description = "Value head, where it differs.")
-  private int headSizeV;
+  private @Nullable Integer headSizeV;
 
   @picocli.CommandLine.Option(
       names = "--num-heads",
       paramLabel = "N",
       description = "Query heads on one rank.")
-  private int numHeads;
+  private @Nullable Integer numHeads;
 
   @picocli.CommandLine.Option(
       names = "--num-kv-heads",
       paramLabel = "N",
       description = "KV heads on one rank.")
-  private int numKvHeads;
+  private @Nullable Integer numKvHeads;
 
   @picocli.CommandLine.Option(names = "--use-mla", description = "Latent attention.")
   private boolean useMla;
@@ -101,25 +103,25 @@ final class LayerOptions {
       names = "--qk-nope-head-dim",
       paramLabel = "N",
       description = "Query and key elements without rotary encoding.")
-  private int qkNope = 128;
+  private @Nullable Integer qkNope;
 
   @picocli.CommandLine.Option(
       names = "--qk-rope-head-dim",
       paramLabel = "N",
       description = "Query and key elements with rotary encoding.")
-  private int qkRope = -1;
+  private @Nullable Integer qkRope;
 
   @picocli.CommandLine.Option(
       names = "--v-head-dim",
       paramLabel = "N",
       description = "Value elements before absorption.")
-  private int vHead = 128;
+  private @Nullable Integer vHead;
 
   @picocli.CommandLine.Option(
       names = "--kv-lora-rank",
       paramLabel = "N",
       description = "Elements of the cached latent vector.")
-  private int kvLoraRank;
+  private @Nullable Integer kvLoraRank;
 
   @picocli.CommandLine.Option(
       names = "--use-sparse",
@@ -130,7 +132,7 @@ final class LayerOptions {
       names = "--index-topk",
       paramLabel = "N",
       description = "Keys that the indexer chooses per query; 0 when the model does not say.")
-  private int indexTopk = TOP_K;
+  private @Nullable Integer indexTopk;
 
   @picocli.CommandLine.Option(names = "--has-sink", description = "A sink logit per head.")
   private boolean hasSink;
@@ -149,7 +151,7 @@ final class LayerOptions {
       names = "--attn-type",
       paramLabel = "TYPE",
       description = "decoder (default), encoder, encoder_only or encoder_decoder.")
-  private String attentionType = "decoder";
+  private @Nullable String attentionType;
 
   @picocli.CommandLine.Option(
       names = "--sliding-window",
@@ -204,6 +206,7 @@ final class LayerOptions {
 
   /** The layer, whatever the device. */
   AttentionLayerSpec spec() {
+    requireThatEveryOptionCounts();
     return shape().map(this::layerOf).getOrElse(this::layer);
   }
 
@@ -213,7 +216,7 @@ final class LayerOptions {
     return new AttentionRequest(
         spec(),
         device,
-        Option.when(blockSize != 0, () -> positive("--block-size", blockSize)),
+        Given.of(blockSize).map(size -> positive("--block-size", size)),
         deployment(mmPrefix || shape.exists(ModelShape::seesImages)));
   }
 
@@ -231,21 +234,21 @@ final class LayerOptions {
   }
 
   private Option<ModelShape> shape() {
-    if (model.isEmpty()) {
-      return Option.none();
-    }
     ModelCatalog catalog = ModelCatalog.shipped();
-    return Option.some(
-        catalog
-            .find(model)
-            .getOrElseThrow(
-                () ->
-                    CliFailure.of(
-                        ErrorCode.INVALID_OPTION,
-                        "--model: unknown model '"
-                            + model
-                            + "'; "
-                            + NearestName.advice(model, catalog.models().map(ModelShape::id)))));
+    return Given.of(model)
+        .map(
+            id ->
+                catalog
+                    .find(id)
+                    .getOrElseThrow(
+                        () ->
+                            CliFailure.of(
+                                ErrorCode.INVALID_OPTION,
+                                "--model: unknown model '"
+                                    + id
+                                    + "'; "
+                                    + NearestName.advice(
+                                        id, catalog.models().map(ModelShape::id)))));
   }
 
   private AttentionLayerSpec layerOf(ModelShape shape) {
@@ -258,19 +261,21 @@ final class LayerOptions {
           "--model: the shapes of '" + model + "' are not known; describe its layers by options");
     }
     ModelShape.Kind kind =
-        layerKind.isEmpty()
-            ? shape.kinds().head()
-            : Choice.of(
-                "--layer-kind",
-                layerKind,
-                shape.kinds().toJavaArray(ModelShape.Kind[]::new),
-                ModelShape.Kind::name);
+        Given.of(layerKind)
+            .map(
+                name ->
+                    Choice.of(
+                        "--layer-kind",
+                        name,
+                        shape.kinds().toJavaArray(ModelShape.Kind[]::new),
+                        ModelShape.Kind::name))
+            .getOrElse(() -> shape.kinds().head());
     AttentionLayerSpec.Dense dense =
         new AttentionLayerSpec.Dense(
-            orElse(numHeads, kind.numHeads()),
-            orElse(numKvHeads, kind.numKvHeads()),
-            orElse(headSize, kind.headSize()),
-            orElse(headSizeV, headSize == 0 ? kind.headSizeV() : headSize),
+            orElse("--num-heads", numHeads, kind.numHeads()),
+            orElse("--num-kv-heads", numKvHeads, kind.numKvHeads()),
+            orElse("--head-size", headSize, kind.headSize()),
+            orElse("--head-size-v", headSizeV, headSize == null ? kind.headSizeV() : headSize),
             type(),
             kvCacheType(),
             AttentionType.DECODER,
@@ -293,7 +298,7 @@ final class LayerOptions {
     int heads = shape.kinds().headOption().map(ModelShape.Kind::numHeads).getOrElse(HEADS);
     AttentionLayerSpec.Mla mla =
         new AttentionLayerSpec.Mla(
-            orElse(numHeads, heads),
+            orElse("--num-heads", numHeads, heads),
             latent.kvLoraRank(),
             latent.qkNopeHeadDim(),
             latent.qkRopeHeadDim(),
@@ -325,11 +330,16 @@ final class LayerOptions {
   }
 
   private AttentionLayerSpec.Dense dense() {
-    int heads = orElse(numHeads, numKvHeads == 0 ? HEADS : Math.max(HEADS, numKvHeads));
-    int kvHeads = orElse(numKvHeads, heads % KV_HEADS == 0 ? KV_HEADS : heads);
-    int size = orElse(headSize, HEAD_SIZE);
+    int heads =
+        orElse("--num-heads", numHeads, numKvHeads == null ? HEADS : Math.max(HEADS, numKvHeads));
+    int kvHeads = orElse("--num-kv-heads", numKvHeads, heads % KV_HEADS == 0 ? KV_HEADS : heads);
+    int size = orElse("--head-size", headSize, HEAD_SIZE);
     AttentionType type =
-        Choice.of("--attn-type", attentionType, AttentionType.values(), AttentionType::label);
+        Given.of(attentionType)
+            .map(
+                name ->
+                    Choice.of("--attn-type", name, AttentionType.values(), AttentionType::label))
+            .getOrElse(AttentionType.DECODER);
     AttentionMask mask =
         switch (type) {
           case DECODER -> adjusted(AttentionMask.CAUSAL);
@@ -339,7 +349,7 @@ final class LayerOptions {
         heads,
         kvHeads,
         size,
-        orElse(headSizeV, size),
+        orElse("--head-size-v", headSizeV, size),
         type(),
         kvCacheType(),
         type,
@@ -351,24 +361,70 @@ final class LayerOptions {
   }
 
   private AttentionLayerSpec.Mla latent() {
-    int rotary = qkRope < 0 ? ROTARY : qkRope;
+    int rotary = qkRope == null ? ROTARY : qkRope;
+    int nope = qkNope == null ? NOPE : qkNope;
     int rank =
-        kvLoraRank != 0 ? kvLoraRank : headSize != 0 ? Math.max(1, headSize - rotary) : LATENT;
+        orElse(
+            "--kv-lora-rank",
+            kvLoraRank,
+            headSize == null ? LATENT : Math.max(1, positive("--head-size", headSize) - rotary));
+    if (headSize != null && kvLoraRank != null && headSize != rank + rotary) {
+      throw CliFailure.of(
+          ErrorCode.INVALID_OPTION,
+          "--head-size: "
+              + headSize
+              + ", but a latent of "
+              + rank
+              + " and "
+              + rotary
+              + " rotary elements make "
+              + (rank + rotary));
+    }
     return new AttentionLayerSpec.Mla(
-        orElse(numHeads, HEADS * 4),
+        orElse("--num-heads", numHeads, HEADS * 4),
         rank,
-        qkNope,
+        nope,
         rotary,
-        vHead,
+        orElse("--v-head-dim", vHead, VALUE),
         type(),
         kvCacheType(),
         adjusted(AttentionMask.CAUSAL),
-        Math.pow(Math.max(1, qkNope + rotary), -0.5),
+        Math.pow(Math.max(1, nope + rotary), -0.5),
         hasSink);
   }
 
   private Option<Integer> topk() {
-    return Option.when(indexTopk != 0, indexTopk);
+    int keys = indexTopk == null ? TOP_K : indexTopk;
+    return Option.when(keys != 0, keys);
+  }
+
+  /** An option that the layer would not look at is an error, not a wish that is passed over. */
+  private void requireThatEveryOptionCounts() {
+    boolean latents = useMla && model == null;
+    requireFor(latents, "latent layers; say --use-mla", "--kv-lora-rank", kvLoraRank);
+    requireFor(latents, "latent layers; say --use-mla", "--qk-nope-head-dim", qkNope);
+    requireFor(latents, "latent layers; say --use-mla", "--qk-rope-head-dim", qkRope);
+    requireFor(latents, "latent layers; say --use-mla", "--v-head-dim", vHead);
+    requireFor(
+        latents && useSparse,
+        "sparse latent layers; say --use-mla and --use-sparse",
+        "--index-topk",
+        indexTopk);
+    requireFor(model != null, "the layers of a model; say --model", "--layer-kind", layerKind);
+    requireFor(
+        !useMla && model == null, "layers that no model describes", "--attn-type", attentionType);
+    requireFor(!useMla, "layers without latents", "--head-size-v", headSizeV);
+    requireFor(!useMla, "layers without latents", "--num-kv-heads", numKvHeads);
+    requireFor(model == null, "layers that no model describes", "--use-mla", useMla ? "" : null);
+    requireFor(
+        model == null, "layers that no model describes", "--use-sparse", useSparse ? "" : null);
+  }
+
+  private static void requireFor(
+      boolean counts, String whom, String option, @Nullable Object given) {
+    if (!counts && given != null) {
+      throw CliFailure.of(ErrorCode.INVALID_OPTION, option + " is for " + whom);
+    }
   }
 
   private AttentionMask adjusted(AttentionMask mask) {
@@ -404,8 +460,8 @@ final class LayerOptions {
     return Choice.of("--kv-cache-dtype", kvCacheDtype, KvCacheDtype.values(), KvCacheDtype::label);
   }
 
-  private static int orElse(int given, int otherwise) {
-    return given == 0 ? otherwise : given;
+  private static int orElse(String option, @Nullable Integer given, int otherwise) {
+    return given == null ? otherwise : positive(option, given);
   }
 
   private static int positive(String option, int value) {

@@ -1,5 +1,6 @@
 package bifocal.cli.select;
 
+import bifocal.core.select.AttentionConfig;
 import bifocal.core.select.Role;
 import bifocal.core.select.SelectionRequest;
 import bifocal.core.select.Selector;
@@ -38,6 +39,11 @@ final class SelectionOptions {
   /** The options of the layer. */
   LayerOptions layer() {
     return layer;
+  }
+
+  /** The configuration. */
+  AttentionConfig configuration() {
+    return configuration.config();
   }
 
   /** What is asked for. */

@@ -4,6 +4,7 @@ import bifocal.cli.command.Console;
 import bifocal.cli.command.ExitStatus;
 import bifocal.core.select.Selector;
 import java.util.concurrent.Callable;
+import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 
@@ -24,7 +25,7 @@ public final class TablesCommand implements Callable<Integer> {
       description =
           "standard, mla, minimax_m3, deepseek_v4, mla_prefill, priorities, execution or"
               + " models; without it, the four tables of features.")
-  private String table = "";
+  private @Nullable String table;
 
   /** The command over some streams. */
   public TablesCommand(Console console) {
@@ -35,7 +36,7 @@ public final class TablesCommand implements Callable<Integer> {
   public Integer call() {
     TableFormat wanted = Choice.of("--format", format, TableFormat.values(), TableFormat::label);
     Selector selector = Backends.present();
-    Table printed = table.isEmpty() ? Tables.features(selector) : Tables.named(selector, table);
+    Table printed = table == null ? Tables.features(selector) : Tables.named(selector, table);
     console.out().print(wanted.write(printed));
     return ExitStatus.DONE.number();
   }

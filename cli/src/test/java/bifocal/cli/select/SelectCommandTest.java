@@ -212,6 +212,69 @@ class SelectCommandTest {
                     .contains(remark.substring(remark.indexOf("--"), remark.indexOf(" in its"))));
   }
 
+  @ParameterizedTest(name = "{0}")
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "--capability 9.0 --head-size 0 | --head-size: 0, wanted at least 1",
+        "--capability 9.0 --head-size-v 0 | --head-size-v: 0, wanted at least 1",
+        "--capability 9.0 --num-heads 0 | --num-heads: 0, wanted at least 1",
+        "--capability 9.0 --num-kv-heads 0 | --num-kv-heads: 0, wanted at least 1",
+        "--capability 9.0 --block-size 0 | --block-size: 0, wanted at least 1",
+        "--capability 9.0 --use-mla --kv-lora-rank 0 | --kv-lora-rank: 0, wanted at least 1",
+        "--capability 9.0 --arch gfx942 | --arch is for platform rocm, not for cuda",
+        "--platform cpu --capability 9.0 | --capability is for platform cuda, not for cpu",
+        "--platform xpu --cpu-isa amx | --cpu-isa is for platform cpu, not for xpu",
+        "--capability= | --capability: '', wanted major.minor",
+        "--arch= | --arch: '', wanted a name such as gfx942",
+        "--arch mi300 | --arch: 'mi300', wanted a name such as gfx942",
+        "--platform= | --platform: unknown value ''",
+        "--capability 9.0 --model= | --model: unknown model ''",
+        "--capability 9.0 --assume fa5 | --assume: unknown package 'fa5' of platform cuda",
+        "--capability 9.0 --assume no-fa5 | the nearest known one is 'fa3'",
+        "--capability 9.0 --assume fa3 --assume no-fa3 | --assume: both 'fa3' and 'no-fa3'",
+        "--platform cpu --assume fa3 | of platform cpu, which has none",
+        "--capability 9.0 --index-topk 5 | --index-topk is for sparse latent layers",
+        "--capability 9.0 --kv-lora-rank 512 | --kv-lora-rank is for latent layers; say --use-mla",
+        "--capability 9.0 --layer-kind sliding | --layer-kind is for the layers of a model",
+        "--capability 9.0 --use-mla --attn-type encoder | --attn-type is for layers",
+        "--capability 9.0 --use-mla --head-size 100 --kv-lora-rank 512 | --head-size: 100, but a"
+            + " latent of 512 and 64 rotary elements make 576",
+        "--capability 9.0 --model llama-3.1-8b --use-mla | --use-mla is for layers that no model",
+        "--capability 9.0 --attention-backend FLASH_ATTN --attention-backend TRITON_ATTN |"
+            + " attention_backend is given twice: FLASH_ATTN and TRITON_ATTN",
+        "--capability 9.0 -ac.flash_attn_version 3 -ac.flash_attn_version 2 |"
+            + " attention_config.flash_attn_version is given twice: 3 and 2",
+        "--capability 9.0 -ac { | Unexpected end-of-input: expected close marker for Object, line 1",
+        "--capability 9.0 -ac [] | attention_config: [], wanted a JSON object",
+      })
+  void whatWouldNotCountIsRefused(String arguments, String message) {
+    CommandRun run = run("select " + arguments);
+
+    assertThat(run.status()).isEqualTo(2);
+    assertThat(run.err()).contains(message).doesNotContain("REDACTED");
+  }
+
+  @Test
+  void aPairThatCannotBeIsRefusedWithItsReasonsAsJson() throws IOException {
+    CommandRun run = run("compose FLASHMLA FLASH_ATTN --format json");
+
+    assertThat(run.status()).isEqualTo(2);
+    JsonNode first = MAPPER.readTree(run.out()).path("reasons").path(0);
+    assertThat((Iterable<String>) first::fieldNames)
+        .containsExactly("code", "text", "seen", "wanted");
+    assertThat(first.path("text").asText()).isEqualTo("only one child does latent attention");
+    assertThat(first.path("seen").asText()).isEqualTo("FLASHMLA");
+  }
+
+  @Test
+  void aPairThatIsNamedTakesNoOtherBackends() {
+    CommandRun run = run("compose CPU_ATTN CPU_ATTN --attention-backend FLASH_ATTN");
+
+    assertThat(run.status()).isEqualTo(2);
+    assertThat(run.err()).contains("compose takes its two backends by name, and no others beside");
+  }
+
   @Test
   void anUnknownKeyNamesTheNearest() {
     assertThat(run("select --capability 9.0 -ac.bakend X").err())

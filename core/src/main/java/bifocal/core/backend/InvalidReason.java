@@ -1,6 +1,8 @@
 package bifocal.core.backend;
 
 import bifocal.core.device.DeviceProfile;
+import com.fasterxml.jackson.annotation.JsonProperty;
+import com.fasterxml.jackson.annotation.JsonPropertyOrder;
 import io.vavr.Value;
 import java.util.Objects;
 import java.util.function.Supplier;
@@ -9,6 +11,7 @@ import java.util.function.Supplier;
  * One reason why a backend cannot serve a layer. What was asked for and what the backend can do are
  * kept as they are, and put into words when somebody reads them.
  */
+@JsonPropertyOrder({"code", "text", "seen", "wanted"})
 public final class InvalidReason {
   private final ReasonCode code;
   private final Supplier<String> text;
@@ -36,21 +39,25 @@ public final class InvalidReason {
   }
 
   /** Stable code. */
+  @JsonProperty
   public ReasonCode code() {
     return code;
   }
 
   /** What users read. */
+  @JsonProperty
   public String text() {
     return text.get();
   }
 
   /** What was asked for, in words. */
+  @JsonProperty
   public String seen() {
     return inWords(seen);
   }
 
   /** What the backend can do, in words. */
+  @JsonProperty
   public String wanted() {
     return inWords(wanted);
   }

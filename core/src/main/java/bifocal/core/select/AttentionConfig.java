@@ -81,6 +81,14 @@ public record AttentionConfig(
     return backendPerKind.get(kind).orElse(backend);
   }
 
+  /** Whether a backend is named, of all layers, of some, or of a role. */
+  public boolean namesBackends() {
+    return backend.isDefined()
+        || backendPerKind.nonEmpty()
+        || prefillBackend.isDefined()
+        || decodeBackend.isDefined();
+  }
+
   /** The backend of prefills, if one is named. */
   public Option<BackendName> prefillRole() {
     return prefillBackend.orElse(backend);

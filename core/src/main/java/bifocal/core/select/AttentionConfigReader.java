@@ -42,6 +42,13 @@ public final class AttentionConfigReader {
 
   /** Reads {@code --attention-backend NAME}. */
   public AttentionConfigReader attentionBackend(String name) {
+    if (attentionBackend.isDefined() && !attentionBackend.get().equals(name)) {
+      throw BifocalException.of(
+          ErrorCode.INVALID_OPTION,
+          "attention_backend is given twice",
+          attentionBackend.get() + " and " + name,
+          "one name");
+    }
     return new AttentionConfigReader(Option.some(name), said);
   }
 
@@ -63,7 +70,7 @@ public final class AttentionConfigReader {
       object = MAPPER.readTree(text);
     } catch (JsonProcessingException e) {
       throw BifocalException.of(
-          ErrorCode.MALFORMED_INPUT, "attention_config", e.getOriginalMessage(), "a JSON object");
+          ErrorCode.MALFORMED_INPUT, "attention_config", whereItBreaks(e), "a JSON object");
     }
     if (!object.isObject()) {
       throw BifocalException.of(
@@ -78,6 +85,18 @@ public final class AttentionConfigReader {
       }
     }
     return reader;
+  }
+
+  /** What is wrong and where, without the parser's words about itself. */
+  private static String whereItBreaks(JsonProcessingException e) {
+    String what = e.getOriginalMessage().replaceAll("\\s*\\((start marker|for) .*", "");
+    return e.getLocation() == null
+        ? what
+        : what
+            + ", line "
+            + e.getLocation().getLineNr()
+            + ", column "
+            + e.getLocation().getColumnNr();
   }
 
   /**

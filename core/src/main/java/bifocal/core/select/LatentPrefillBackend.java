@@ -35,7 +35,9 @@ public record LatentPrefillBackend(
     Predicate<DeviceProfile> installed,
     String missing) {
   private static final Set<DType> HALVES = LinkedHashSet.of(DType.FP16, DType.BF16);
-  private static final String FLASH_ATTENTION = "flash-attn";
+
+  /** The package that FlashAttention over sequences of any length is built from. */
+  public static final String FLASH_ATTENTION = "flash-attn";
 
   /** FlashAttention over sequences of any length, on whatever it is built for. */
   public static final LatentPrefillBackend FLASH_ATTN =

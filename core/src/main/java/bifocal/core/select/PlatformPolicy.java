@@ -26,6 +26,11 @@ public interface PlatformPolicy {
    */
   DeviceProfile simulate(DeviceDescription description);
 
+  /** Kernel packages that a simulated device may be assumed to have or to lack, by name. */
+  default Seq<String> packages() {
+    return Vector.empty();
+  }
+
   /** The candidates of a request, and what the model's policies make of it. */
   SelectionPlan plan(SelectionRequest request);
 
