@@ -23,6 +23,7 @@ import bifocal.core.cache.KvLayout;
 import bifocal.core.cache.KvLayouts;
 import bifocal.core.cache.KvScales;
 import bifocal.core.cache.PageTable;
+import bifocal.core.cache.SequenceKeys;
 import bifocal.core.device.Device;
 import bifocal.core.error.BifocalException;
 import bifocal.core.graph.GraphSupport;
@@ -50,7 +51,10 @@ import org.junit.jupiter.api.Test;
 
 /** Whatever a host hands in, the answer is a result or a typed refusal. */
 class PublicDoorsTest {
-  private static final long SECONDS = 5;
+  /** Minutes with {@code -Pfull}, and as long as {@code -Dbifocal.fuzz.seconds} says. */
+  private static final long SECONDS =
+      Long.getLong("bifocal.fuzz.seconds", Boolean.getBoolean("bifocal.full") ? 300 : 8);
+
   private static final int LARGEST_MEMORY = 1 << 16;
   private static final int[] EDGES = {
     0,
@@ -88,6 +92,7 @@ class PublicDoorsTest {
           PublicDoorsTest::scales,
           PublicDoorsTest::cacheView,
           PublicDoorsTest::pool,
+          PublicDoorsTest::prefixes,
           PublicDoorsTest::pages,
           PublicDoorsTest::workspace,
           PublicDoorsTest::contract,
@@ -97,7 +102,8 @@ class PublicDoorsTest {
 
   @Test
   void rubbishIsRefusedWithATypedErrorOrTaken() {
-    long seed = new Random().nextLong();
+    long seed = Long.getLong("bifocal.seed", new Random().nextLong());
+    System.out.println("public doors: " + SECONDS + " s with seed " + seed);
     Numbers numbers = new Numbers(new SplittableRandom(seed));
     long end = System.nanoTime() + SECONDS * 1_000_000_000L;
     int[] taken = new int[DOORS.size()];
@@ -261,6 +267,47 @@ class PublicDoorsTest {
           table.tensor();
         }
       }
+    }
+  }
+
+  /** Rows that begin with what is known, by keys of any group. */
+  private static void prefixes(Numbers n) {
+    KvCacheSpec spec =
+        new KvCacheSpec(n.layout(), KvCacheDtype.FLOAT32, 1 + n.below(4), 1, 2, 2, KvScales.ONE);
+    try (KvCachePool pool =
+            KvCachePool.allocate(
+                Vector.of(
+                    new KvCachePool.Group("a", Vector.of("layer"), spec, 2 + n.below(9)),
+                    new KvCachePool.Group("b", Vector.of("layer"), spec, 2)));
+        BlockTable table = BlockTable.allocate(pool.group("a"), 3, 1 + n.below(40))) {
+      SequenceKeys keys = SequenceKeys.of(pool.group(n.below(6) == 0 ? "b" : "a"), "salt");
+      for (int i = 0; i < 12; i++) {
+        try {
+          prefix(n, pool, table, keys);
+        } catch (BifocalException e) {
+          // The table goes on after a refusal.
+          table.tensor();
+        }
+      }
+    }
+  }
+
+  private static void prefix(Numbers n, KvCachePool pool, BlockTable table, SequenceKeys keys) {
+    int row = n.number(-1, 4);
+    n.one(
+        () -> keys.append(n.numbers(n.below(20))),
+        () -> keys.image(n.number(-1, 40), n.number(-1, 40), "image"),
+        () -> keys.key(n.number(-1, 9)).bytes(),
+        () -> table.begin(row, keys, n.number(-1, 60)),
+        () -> table.append(row, n.number(-1, 20), n.memory(), 0),
+        () -> table.publish(row, keys),
+        () -> table.release(row),
+        () -> table.share(row, n.number(-1, 4)),
+        () -> pool.group("a").leaseKnown(keys, n.number(-1, 9)).close(),
+        () -> pool.group("a").records(n.number(-1, 12)),
+        () -> pool.group("a").forget());
+    if (pool.group("a").free() > pool.group("a").numBlocks() - 1) {
+      throw new AssertionError("more blocks free than there are");
     }
   }
 
