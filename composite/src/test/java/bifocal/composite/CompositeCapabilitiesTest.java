@@ -16,11 +16,13 @@ import bifocal.core.backend.Feature;
 import bifocal.core.backend.FeatureSet;
 import bifocal.core.backend.HeadSizes;
 import bifocal.core.backend.InvalidReason;
+import bifocal.core.backend.KvContract;
 import bifocal.core.backend.ReasonCode;
 import bifocal.core.cache.BlockSizes;
 import bifocal.core.cache.KvCacheDtype;
 import bifocal.core.cache.KvLayout;
 import bifocal.core.cache.KvLayouts;
+import bifocal.core.cache.KvScales;
 import bifocal.core.device.ComputeCapability;
 import bifocal.core.device.DeviceProfile;
 import bifocal.core.device.Platform;
@@ -33,6 +35,7 @@ import bifocal.core.tensor.DType;
 import io.vavr.collection.HashSet;
 import io.vavr.collection.Vector;
 import io.vavr.control.Option;
+import java.util.Arrays;
 import org.junit.jupiter.api.Test;
 
 /** What a composite claims: what both children can do, property by property. */
@@ -255,6 +258,39 @@ class CompositeCapabilitiesTest {
 
   private Iterable<AttentionType> types(RoutingPolicy policy) {
     return composite(policy, CompositeLimits.NONE).capabilities().all().types();
+  }
+
+  /** A child that cannot apply scales refuses others than 1, for the composite as well. */
+  @Test
+  void scalesNeedBothChildren() {
+    FeatureSet scaled = PLAIN.withFeatures(Feature.KV_SCALES);
+    KvScales half = new KvScales.PerTensor(0.5f, 1f);
+
+    assertThat(scaleReasons(scaled, scaled, half)).isEmpty();
+    assertThat(scaleReasons(PLAIN, PLAIN, KvScales.ONE)).isEmpty();
+    assertThat(scaleReasons(scaled, PLAIN, half)).containsOnly(ReasonCode.KV_SCALES);
+    assertThat(scaleReasons(PLAIN, scaled, half)).containsOnly(ReasonCode.KV_SCALES);
+    assertThat(scaleReasons(scaled, scaled, perHead())).containsOnly(ReasonCode.KV_SCALES);
+  }
+
+  private static KvScales perHead() {
+    float[] scales = new float[TestHost.LAYER.numKvHeads()];
+    Arrays.fill(scales, 0.5f);
+    return new KvScales.PerHead(scales, scales);
+  }
+
+  private Iterable<ReasonCode> scaleReasons(FeatureSet a, FeatureSet b, KvScales scales) {
+    general.with(a);
+    fast.with(b);
+    AttentionRequest request = AttentionRequest.of(TestHost.LAYER, HOPPER);
+    AttentionBackend<?> composite = composite(FakePolicy.imagesToA(), CompositeLimits.NONE);
+    return KvContract.resolve(
+            KvContract.Party.writer(composite, request),
+            Vector.of(KvContract.Party.reader(composite, request)),
+            TestHost.LAYER,
+            scales,
+            Option.none())
+        .fold(reasons -> reasons.map(InvalidReason::code), spec -> Vector.<ReasonCode>empty());
   }
 
   /** C19: keys that one child does not give log-sum-exps for, or gives them in another base. */

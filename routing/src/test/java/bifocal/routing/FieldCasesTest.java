@@ -47,7 +47,17 @@ class FieldCasesTest {
       "35, 1024, CLAMP_BOTH, B",
       "40, 1024, OVERRIDE, A",
       "40, 1024, CLAMP_PAST, A",
-      "40, 1024, CLAMP_BOTH, A"
+      "40, 1024, CLAMP_BOTH, A",
+      // Neighbours: without a query in the image, its last query alone, and one more.
+      "34, 64, OVERRIDE, B",
+      "35, 64, OVERRIDE, A",
+      "35, 256, OVERRIDE, B",
+      "35, 255, OVERRIDE, A",
+      "35, 64, CLAMP_PAST, B",
+      "35, 64, CLAMP_BOTH, B",
+      "36, 64, CLAMP_PAST, A",
+      "36, 1, CLAMP_PAST, A",
+      "36, 1, CLAMP_BOTH, B"
     })
     void isLeftToItself(int queryLen, int window, ImageMask mode, String child) {
       assertThat(route(mask(mode, window), Batch.of(queryLen, 300, 10, 265)).label())
@@ -74,6 +84,20 @@ class FieldCasesTest {
     })
     void differsByMask(int queryLen, ImageMask mode, String child) {
       assertThat(route(mask(mode, 4), Batch.of(queryLen, 12, 0, 8)).label()).isEqualTo(child);
+    }
+
+    /** An image of nine tokens fits into a window of nine, and not into one of eight. */
+    @ParameterizedTest
+    @CsvSource({
+      "9, OVERRIDE, B",
+      "8, OVERRIDE, A",
+      "9, CLAMP_PAST, B",
+      "8, CLAMP_PAST, B",
+      "1, CLAMP_PAST, B",
+      "1, OVERRIDE, A"
+    })
+    void differsOnlyForAnImageLongerThanTheWindow(int window, ImageMask mode, String child) {
+      assertThat(route(mask(mode, window), Batch.of(4, 12, 0, 8)).label()).isEqualTo(child);
     }
 
     @Test
@@ -119,6 +143,27 @@ class FieldCasesTest {
           .hasMessageContaining("image [100,355] with keys up to 100");
     }
 
+    /** Keys up to the image's first token, up to the last but one, and a cut second image. */
+    @ParameterizedTest
+    @CsvSource({"1, 101", "101, 101", "256, 355", "1, 355"})
+    void isRefusedWhereverItIsCut(int queryLen, int seqLen) {
+      assertThatThrownBy(() -> route(mask(OVERRIDE, 1024), Batch.of(queryLen, seqLen, 100, 355)))
+          .isInstanceOfSatisfying(
+              BifocalException.class,
+              refusal -> assertThat(refusal.code()).isEqualTo(ErrorCode.IMAGE_CUT));
+      assertThatThrownBy(
+              () -> route(mask(OVERRIDE, 1024), Batch.of(queryLen, seqLen, 0, 9, 100, 355)))
+          .isInstanceOf(BifocalException.class);
+    }
+
+    /** The chunk ends before the image, at its end, or begins inside it, which a cache hit does. */
+    @ParameterizedTest
+    @CsvSource({"100, 100, B", "256, 356, A", "300, 400, A", "200, 356, A", "1, 356, B"})
+    void wholeImagesAreNotCut(int queryLen, int seqLen, String child) {
+      assertThat(route(mask(CLAMP_PAST, 1024), Batch.of(queryLen, seqLen, 100, 355)).label())
+          .isEqualTo(child);
+    }
+
     @Test
     void cutBySomebodyWithoutQueriesIsNotCut() {
       assertThat(route(mask(CLAMP_PAST, 4), Batch.of(0, 101, 100, 355)).label()).isEqualTo("B");
@@ -129,7 +174,7 @@ class FieldCasesTest {
   @Nested
   class LongImage {
     @ParameterizedTest
-    @CsvSource({"6, 5, 4", "1100, 1099, 1024"})
+    @CsvSource({"6, 5, 4", "1100, 1099, 1024", "5, 4, 4", "1025, 1024, 1024", "2200, 1099, 1024"})
     void goesToTheGeneralChild(int queryLen, int last, int window) {
       for (ImageMask mode : List.of(OVERRIDE, CLAMP_PAST, CLAMP_BOTH)) {
         Route route = route(mask(mode, window), Batch.of(queryLen, queryLen, 0, last));
@@ -159,6 +204,27 @@ class FieldCasesTest {
       assertThat(route).isEqualTo(route(mask(mode, 64), new Batch(5, DECODES)));
       assertThat(route.label()).isEqualTo("B");
       assertThat(route.requests().count(Child.B)).isEqualTo(5);
+    }
+
+    /** Whatever the policy does with images. */
+    @Test
+    void decideNothingWholeOrLowered() {
+      List<Batch.Request> poisoned = new ArrayList<>(DECODES);
+      poisoned.add(new Batch.Request(400, 400, 0, 399));
+      poisoned.add(new Batch.Request(Integer.MIN_VALUE, Integer.MIN_VALUE, 1, 0));
+      MMPrefixAttentionRouting whole = new MMPrefixAttentionRouting().wholeBatch();
+      for (MMPrefixAttentionRouting policy :
+          List.of(
+              whole,
+              whole.withLowering(Lowering.BOTH_WINDOWS),
+              new MMPrefixAttentionRouting().withLowering(Lowering.LEFT_WINDOW))) {
+        Route route =
+            policy.route(Batch.layers(mask(CLAMP_BOTH, 64)), new Batch(5, poisoned).metadata());
+        assertThat(route.label()).isEqualTo("B");
+        assertThat(route)
+            .isEqualTo(
+                policy.route(Batch.layers(mask(CLAMP_BOTH, 64)), new Batch(5, DECODES).metadata()));
+      }
     }
 
     @Test

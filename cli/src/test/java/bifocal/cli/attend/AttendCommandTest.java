@@ -175,7 +175,15 @@ class AttendCommandTest {
   }
 
   @ParameterizedTest
-  @CsvSource({"fp8_e4m3, 0.02, 0.03", "fp8_e5m2, 1, 1", "int8_per_token_head, , "})
+  @CsvSource({
+    "fp8_e4m3, 0.02, 0.03",
+    "fp8_e4m3, , ",
+    "fp8, 0.02, 0.03",
+    "fp8_e5m2, 1, 1",
+    "fp8_e5m2, 0.5, 2",
+    "int8_per_token_head, , ",
+    "fp8_per_token_head, , "
+  })
   void quantisedCachesAgreeWithWhatTheyKeep(String dtype, String k, String v) {
     CaseFile file =
         CaseFile.random(arena, 3, DType.BF16, 4, 2, 64, 9, 40).text("kv_cache_dtype", dtype);
@@ -185,6 +193,18 @@ class AttendCommandTest {
     CommandRun run = attend(file, "--check");
     assertThat(run.status()).as(run.out() + run.err()).isZero();
     assertThat(run.out()).contains(dtype);
+  }
+
+  /** A cache that keeps its own scales, or none, takes no others. */
+  @ParameterizedTest
+  @CsvSource({"int8_per_token_head", "fp8_per_token_head"})
+  void scalesForACacheThatKeepsItsOwnAreRefused(String dtype) {
+    refused(
+        CaseFile.random(arena, 3, DType.BF16, 4, 2, 64, 9, 40)
+            .text("kv_cache_dtype", dtype)
+            .text("k_scale", "0.5"),
+        "INVALID_SELECTION",
+        "KV scales given for a cache that keeps its own");
   }
 
   @Test
