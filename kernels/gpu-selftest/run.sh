@@ -21,7 +21,7 @@ before=
 java() {
   $before "$here/runtime/bin/java" --enable-native-access=ALL-UNNAMED -Dguice_custom_class_loading=CHILD \
     --sun-misc-unsafe-memory-access=allow --add-modules=jdk.incubator.vector "-Dbifocal.cuda.packs=$here/packs" \
-    "-Dbifocal.bench.peers=$here/peers" ${BIFOCAL_SEED:+-Dbifocal.seed=$BIFOCAL_SEED} \
+    "-Dbifocal.bench.peers=$here/peers" "-Dbifocal.bench.commit=$(cat "$here/commit")" ${BIFOCAL_SEED:+-Dbifocal.seed=$BIFOCAL_SEED} \
     ${BIFOCAL_SCALE:+-Dbifocal.conformance.scale=$BIFOCAL_SCALE} "$@"
 }
 

@@ -28,6 +28,9 @@ import java.util.function.Function;
  * PyTorch's kernels over contiguous keys and values.
  */
 public final class CudaBenchmarkSuite implements BenchmarkSuite {
+  /** System property: the sources' commit, for the result file. */
+  static final String COMMIT = "bifocal.bench.commit";
+
   private final TritonHost host;
 
   /** Over the device and kernel packs of this host. */
@@ -103,6 +106,7 @@ public final class CudaBenchmarkSuite implements BenchmarkSuite {
               .put("driver", context.driver().version())
               .put("versions", peers.versions().toJavaMap())
               .put("peers_note", peers.note())
+              .put("commit", System.getProperty(COMMIT, "unknown"))
               .put("command", "bifocal bench --suite gpu" + (request.quick() ? " --quick" : ""))
               .put("rows", rows.map(GpuRow::json).toJavaList())
               .put("lowered", lowered.map(LoweredCost::json).toJavaList())

@@ -21,16 +21,24 @@ final class Splits {
    *
    * @param programs tiles times KV heads
    * @param multiprocessors of the device
+   * @param widens whether cached numbers are narrower than the model's: widening them keeps a
+   *     program busy, so a multiprocessor wants two
    * @param longest keys that a row of the block table has room for
    * @param room most splits whose partial results the workspace holds
    */
-  static int of(long programs, int multiprocessors, long longest, long room) {
-    if (programs == 0 || 10 * programs >= 9L * multiprocessors) {
+  static int of(long programs, int multiprocessors, boolean widens, long longest, long room) {
+    if (programs == 0) {
       return 1;
     }
-    long wanted = PROGRAMS_PER_MULTIPROCESSOR * (long) multiprocessors / programs;
-    long worthwhile = Math.ceilDiv(longest, LEAST_KEYS);
-    return (int) Math.max(1, Math.min(Math.min(wanted, worthwhile), Math.min(room, MOST)));
+    long worthwhile = Math.min(Math.ceilDiv(longest, LEAST_KEYS), Math.min(room, MOST));
+    return (int) Math.max(1, Math.min(wanted(programs, multiprocessors, widens), worthwhile));
+  }
+
+  private static long wanted(long programs, long multiprocessors, boolean widens) {
+    if (10 * programs < 9 * multiprocessors) {
+      return PROGRAMS_PER_MULTIPROCESSOR * multiprocessors / programs;
+    }
+    return widens ? 2 * multiprocessors / programs : 1;
   }
 
   /** Most partial results, each of one query head of one q row, that a compact batch leaves. */

@@ -37,6 +37,7 @@ final class TritonBuilder implements AttentionMetadataBuilder<TritonMetadata> {
   private final AttentionMask mask;
   private final KvCacheSpec cache;
   private final boolean hopper;
+  private final boolean widens;
   private final KernelEntry.Tile prefillTile;
   private final KernelEntry.Tile decodeTile;
   private final StepStaging staging;
@@ -54,6 +55,7 @@ final class TritonBuilder implements AttentionMetadataBuilder<TritonMetadata> {
     this.cache = cache;
     LayerKernels kernels = LayerKernels.of(device.pack(), variant, layer, cache);
     this.hopper = kernels.prefill().engine() == Engine.HOPPER;
+    this.widens = kernels.decode().cache().quantised();
     this.prefillTile = device.kernel(kernels.prefill()).tile();
     this.decodeTile = device.kernel(kernels.decode()).tile();
     this.staging = new StepStaging(device.context());
@@ -181,6 +183,7 @@ final class TritonBuilder implements AttentionMetadataBuilder<TritonMetadata> {
     return Splits.of(
         (long) decodeCount * layer.numKvHeads(),
         device.multiprocessors(),
+        widens,
         longest,
         (partialBytes - ALIGNMENT) / partialBytes(layer) / outputs);
   }
