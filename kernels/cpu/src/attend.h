@@ -494,6 +494,23 @@ static void decode_pointers(const struct work *w, int from, struct decode_tile *
     }
 }
 
+// Asks for the first line of each page of a tile two tiles ahead. Its lines are asked for one tile ahead, in order; what that order would
+// wait for at every new page is its translation, because blocks follow no order.
+static void touch_pages(const struct work *w, int from) {
+    enum { PAGE = 4096 };
+    struct decode_tile later;
+    decode_pointers(w, from, &later);
+    const int64_t bytes = 16 * element_bytes(w->params->cache.dtype);
+    for (int j = 0; j < DECODE_SUB_BLOCKS; j++) {
+        for (int64_t at = 0; at < bytes * w->plan->head_k; at += PAGE) {
+            prefetch((const char *)later.k[j] + at);
+        }
+        for (int64_t at = 0; at < bytes * w->plan->head_v; at += PAGE) {
+            prefetch((const char *)later.v[j] + at);
+        }
+    }
+}
+
 static void attend_few(struct work *w) {
     const struct plan *plan = w->plan;
     const int type = w->params->cache.dtype;
@@ -518,6 +535,9 @@ static void attend_few(struct work *w) {
             decode_pointers(w, from + DECODE_TOKENS, next);
         } else {
             *next = *tile;
+        }
+        if (from + 2 * DECODE_TOKENS < w->end_key) {
+            touch_pages(w, from + 2 * DECODE_TOKENS);
         }
         const struct decode_tile *ahead = next;
         for (int r = 0; r < w->rows; r += DECODE_ROWS, ahead = tile) {
