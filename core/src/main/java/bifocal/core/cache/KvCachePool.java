@@ -3,6 +3,7 @@ package bifocal.core.cache;
 import bifocal.core.device.Device;
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
+import bifocal.core.ffi.HugePages;
 import io.vavr.collection.LinkedHashMap;
 import io.vavr.collection.Map;
 import io.vavr.collection.Seq;
@@ -126,13 +127,9 @@ public final class KvCachePool implements AutoCloseable {
     long bytes = bytes(groups);
     Arena arena = Arena.ofShared();
     try {
-      return new KvCachePool(
-          arena.allocate(bytes, ALIGNMENT),
-          Device.HOST,
-          BlockMemory.HOST,
-          true,
-          groups,
-          arena::close);
+      MemorySegment memory = arena.allocate(bytes, HugePages.alignment(bytes, ALIGNMENT));
+      HugePages.request(memory);
+      return new KvCachePool(memory, Device.HOST, BlockMemory.HOST, true, groups, arena::close);
     } catch (OutOfMemoryError | IllegalArgumentException e) {
       arena.close();
       throw BifocalException.of(
