@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // libbifocal_cpu_peaks: the machine's peaks for benchmarks that are not written in C. The caller takes the time.
 #define _GNU_SOURCE
-#include <sys/mman.h>
-
 #ifdef __x86_64__
 #include <cpuid.h>
 #include <sys/syscall.h>
@@ -44,6 +42,3 @@ API double bifocal_cpu_peak_flops(int32_t kind, int64_t n) {
 }
 
 API void bifocal_cpu_peak_read(const void *p, int64_t n) { read_memory(p, (size_t)n, wide()); }
-
-// Asks for huge pages in memory that has not been touched.
-API void bifocal_cpu_huge_pages(void *p, int64_t n) { madvise(p, (size_t)n, MADV_HUGEPAGE); }

@@ -76,11 +76,15 @@ final class Contenders {
         .createImpl(scene.group().spec(), LayerParameters.NONE, scene.spec());
   }
 
-  /** Ours, then the Java kernels and the peers if they are wanted and can do the work. */
-  Seq<Contender> of(Scene scene, int count, boolean others) {
+  /**
+   * Ours, and who may compute the same.
+   *
+   * @param java whether the Java kernels are wanted
+   * @param others whether the peers are wanted, as far as they can do the work
+   */
+  Seq<Contender> of(Scene scene, int count, boolean java, boolean others) {
     Seq<Contender> all = Vector.of(contender(OURS, scene, kernels, count));
-    if (vector.isDefined() && !vector.get().name().equals(kernels.name())) {
-      // Alone, our kernels are at least compared with the Java ones.
+    if (java && vector.isDefined() && !vector.get().name().equals(kernels.name())) {
       all = all.append(contender(VECTOR_API, scene, vector.get(), count));
     }
     if (others && torch.isDefined()) {

@@ -13,8 +13,8 @@ import io.vavr.control.Option;
 
 /** The {@code cpu} suite. */
 public final class CpuBenchmarkSuite implements BenchmarkSuite {
-  private static final int ROUNDS = 9;
-  private static final long PATIENCE_NANOS = 4_000_000_000L;
+  private static final int ROUNDS = 7;
+  private static final long PATIENCE_NANOS = 2_500_000_000L;
 
   /** For the service loader. */
   public CpuBenchmarkSuite() {}
@@ -43,7 +43,11 @@ public final class CpuBenchmarkSuite implements BenchmarkSuite {
     CpuResults results =
         new CpuResults(
             rows, writes, Goals.of(rows, writes), before, Host.now(), contenders.versions());
-    return new BenchmarkReport(ResultsText.of(results), results);
+    return new BenchmarkReport(
+        ResultsText.of(results),
+        results,
+        Option.some(
+            new BenchmarkReport.Page(ResultsPage.of(results), ResultsPlot.of(results.rows()))));
   }
 
   private static Seq<Row> measure(
@@ -64,7 +68,8 @@ public final class CpuBenchmarkSuite implements BenchmarkSuite {
   private static Row row(
       Planned planned, Scene scene, int threads, Contenders contenders, MachinePeaks peaks) {
     Work work = planned.work();
-    Seq<Contender> all = contenders.of(scene, threads, planned.others());
+    boolean compared = planned.others() || threads == planned.threads().head();
+    Seq<Contender> all = contenders.of(scene, threads, compared, planned.others());
     try {
       all.forEach(Contender::run);
       Option<Double> error =

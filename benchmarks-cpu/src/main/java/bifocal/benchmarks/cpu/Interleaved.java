@@ -22,7 +22,7 @@ record Interleaved(int threads, int rounds, long patienceNanos) {
   private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
   private static final int FEWEST_ROUNDS = 3;
   private static final long SAMPLE_NANOS = 10_000_000;
-  private static final long WARM_UP_NANOS = 3_000_000_000L;
+  private static final long WARM_UP_NANOS = 2_000_000_000L;
   private static final int STEADY_RUNS = 4;
   private static final int MILLIS_BETWEEN = 3;
 

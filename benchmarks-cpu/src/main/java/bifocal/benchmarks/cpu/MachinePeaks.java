@@ -3,6 +3,7 @@ package bifocal.benchmarks.cpu;
 import bifocal.benchmarks.cpu.Interleaved.Entrant;
 import bifocal.benchmarks.cpu.ffi.Peaks;
 import bifocal.benchmarks.cpu.ffi.Peaks.Instruction;
+import bifocal.core.ffi.HugePages;
 import bifocal.core.tensor.DType;
 import io.vavr.collection.Seq;
 import io.vavr.collection.Vector;
@@ -24,6 +25,7 @@ final class MachinePeaks implements AutoCloseable {
   MachinePeaks(Peaks peaks) {
     this.peaks = peaks;
     this.big = arena.allocate(READ_BYTES, 1 << 21);
+    HugePages.request(big);
   }
 
   /** Fills the memory that is read: pages that were never written are all the same one. */

@@ -20,6 +20,7 @@ import bifocal.core.cache.KvCacheSpec;
 import bifocal.core.cache.KvCacheView;
 import bifocal.core.cache.KvScales;
 import bifocal.core.device.DeviceProfile;
+import bifocal.core.ffi.HugePages;
 import bifocal.core.layer.AttentionLayerSpec.Dense;
 import bifocal.core.layer.LayerGroup;
 import bifocal.core.layer.LayerParameters;
@@ -233,6 +234,9 @@ final class Scene implements AutoCloseable {
     long bytes = (long) work.cachedTokens() * Work.KV_HEADS * rowBytes;
     MemorySegment k = arena.allocate(bytes, 64);
     MemorySegment v = arena.allocate(bytes, 64);
+    // As the cache has them.
+    HugePages.request(k);
+    HugePages.request(v);
     long[] starts = new long[work.requests().size()];
     long at = 0;
     for (int r = 0; r < work.requests().size(); r++) {

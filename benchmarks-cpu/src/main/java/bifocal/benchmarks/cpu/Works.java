@@ -1,6 +1,5 @@
 package bifocal.benchmarks.cpu;
 
-import bifocal.benchmarks.cpu.Work.Measure;
 import bifocal.benchmarks.cpu.Work.Request;
 import bifocal.core.cache.KvCacheDtype;
 import bifocal.core.layer.AttentionMask;
@@ -21,7 +20,7 @@ final class Works {
   static final String CAUSAL_LONG = "prefill 16384";
   static final String WINDOW = "window 1024 in 16384";
   static final String LOWERED = "4 images of 280 in 2048, lowered";
-  private static final long GIB_OF_BF16 = 1 << 20;
+  private static final int GIB_OF_BF16 = 1 << 20;
 
   private Works() {}
 
@@ -100,29 +99,19 @@ final class Works {
         .withMask(AttentionMask.CAUSAL.withImages(ImageMask.OVERRIDE));
   }
 
-  /** The same bytes of cache in ever fewer, ever longer sequences, and ever longer prompts. */
+  /** The same bytes of cache in ever fewer, ever longer sequences; chunks behind ever more keys. */
   private static Seq<Planned> growth() {
-    return Vector.of(1024, 4096, 16384, 65536)
+    Seq<Integer> lengths = Vector.of(1024, 4096, 16384, 65536);
+    return lengths
         .map(n -> new Planned(decodeGrowth(n), Vector.of(1), false))
-        .appendAll(
-            Vector.of(1024, 4096, 16384, 65536)
-                .map(n -> new Planned(prefillGrowth(n), Vector.of(1), false)));
+        .appendAll(lengths.map(n -> new Planned(prefillGrowth(n), Vector.of(1), false)));
   }
 
   static Work decodeGrowth(int context) {
-    return Work.decodes(
-        "decode growth " + context, DType.BF16, (int) (GIB_OF_BF16 / context), context);
+    return Work.decodes("decode growth " + context, DType.BF16, GIB_OF_BF16 / context, context);
   }
 
   static Work prefillGrowth(int length) {
-    return new Work(
-        "prefill growth " + length,
-        DType.BF16,
-        KvCacheDtype.AUTO,
-        128,
-        32,
-        AttentionMask.CAUSAL,
-        Measure.GFLOPS,
-        Vector.of(Request.prompt(length)));
+    return Work.prompts("prefill growth " + length, DType.BF16, 128, new Request(1024, length));
   }
 }

@@ -34,7 +34,8 @@ final class ContendersTest {
   void kernelsAgreeOnOneAndOnTwoThreads(Work work) {
     Contenders contenders = new Contenders(Option.none());
     try (Scene scene = contenders.scene(work)) {
-      Seq<Contender> all = contenders.of(scene, 1, true).appendAll(contenders.of(scene, 2, true));
+      Seq<Contender> all =
+          contenders.of(scene, 1, true, true).appendAll(contenders.of(scene, 2, true, true));
       all.forEach(Contender::run);
 
       assertThat(all.size()).isGreaterThan(1);

@@ -52,6 +52,12 @@ public final class BenchCommand implements Callable<Integer> {
       description = "Also write the result as JSON to this file.")
   private Optional<Path> file = Optional.empty();
 
+  @Option(
+      names = "--docs",
+      paramLabel = "DIR",
+      description = "Also write tables, plot and results into this folder of documents.")
+  private Optional<Path> docs = Optional.empty();
+
   @Mixin private final OutputOptions output = new OutputOptions();
 
   /** The command over some suites. */
@@ -77,6 +83,8 @@ public final class BenchCommand implements Callable<Integer> {
                     console.err()::println));
     String json = JsonText.of(report.json());
     file.ifPresent(to -> write(to, json));
+    docs.ifPresent(
+        folder -> report.page().forEach(page -> new Documents(folder, suite).write(json, page)));
     switch (output.format()) {
       case TEXT -> console.out().print(report.text());
       case JSON -> console.out().println(json);

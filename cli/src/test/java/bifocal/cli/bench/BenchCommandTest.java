@@ -8,6 +8,7 @@ import bifocal.core.bench.BenchmarkReport;
 import bifocal.core.bench.BenchmarkRequest;
 import bifocal.core.bench.BenchmarkSuite;
 import io.vavr.collection.LinkedHashMap;
+import io.vavr.control.Option;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -57,6 +58,28 @@ final class BenchCommandTest {
     assertThat(cpu.asked).singleElement().returns(true, request -> request.wants("a decode"));
   }
 
+  @Test
+  void documentsGetResultsAPictureAndTheirSectionOfThePage(@TempDir Path folder)
+      throws IOException {
+    Path page = folder.resolve("performance.md");
+    Files.writeString(page, "before\n<!-- cpu -->\nold\n<!-- end of cpu -->\nafter\n");
+
+    CommandRun run = run("--docs", folder.toString());
+
+    assertThat(run.status()).isZero();
+    assertThat(Files.readString(page))
+        .isEqualTo("before\n<!-- cpu -->\n\na table\n<!-- end of cpu -->\nafter\n");
+    assertThat(folder.resolve("results/cpu.svg")).hasContent("<svg/>");
+    assertThat(folder.resolve("results/cpu.json")).hasContent("{\"suite\":\"cpu\"}");
+  }
+
+  @Test
+  void aPageWithoutASectionIsRefused(@TempDir Path folder) throws IOException {
+    Files.writeString(folder.resolve("performance.md"), "nothing\n");
+
+    assertThat(run("--docs", folder.toString()).status()).isEqualTo(2);
+  }
+
   private static final class Recorder implements BenchmarkSuite {
     private final String name;
     private final List<BenchmarkRequest> asked = new ArrayList<>();
@@ -75,7 +98,9 @@ final class BenchCommandTest {
       asked.add(request);
       request.progress().accept("measuring");
       return new BenchmarkReport(
-          name + (request.quick() ? ", quick" : ", all") + "\n", LinkedHashMap.of("suite", name));
+          name + (request.quick() ? ", quick" : ", all") + "\n",
+          LinkedHashMap.of("suite", name),
+          Option.some(new BenchmarkReport.Page("a table", "<svg/>")));
     }
   }
 }

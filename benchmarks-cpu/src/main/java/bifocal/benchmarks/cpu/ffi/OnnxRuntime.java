@@ -178,13 +178,15 @@ public final class OnnxRuntime {
   public long tensor(MemorySegment data, Element element, long... shape) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment result = arena.allocate(JAVA_LONG);
+      MemorySegment sizes =
+          shape.length == 0 ? MemorySegment.NULL : arena.allocateFrom(JAVA_LONG, shape);
       requireSuccess(
           (MemorySegment)
               createTensor.invokeExact(
                   memory,
                   data.address(),
                   data.byteSize(),
-                  shape.length == 0 ? MemorySegment.NULL : arena.allocateFrom(JAVA_LONG, shape),
+                  sizes,
                   (long) shape.length,
                   element.number,
                   result));

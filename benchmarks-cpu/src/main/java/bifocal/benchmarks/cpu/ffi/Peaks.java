@@ -26,7 +26,6 @@ public final class Peaks {
 
   private final MethodHandle flops;
   private final MethodHandle read;
-  private final MethodHandle hugePages;
 
   /** An instruction whose rate is a peak. The order is the library's. */
   public enum Instruction {
@@ -59,9 +58,6 @@ public final class Peaks {
             FunctionDescriptor.of(JAVA_DOUBLE, JAVA_INT, JAVA_LONG));
     this.read =
         function(library, "bifocal_cpu_peak_read", FunctionDescriptor.ofVoid(JAVA_LONG, JAVA_LONG));
-    this.hugePages =
-        function(
-            library, "bifocal_cpu_huge_pages", FunctionDescriptor.ofVoid(JAVA_LONG, JAVA_LONG));
   }
 
   /**
@@ -110,15 +106,6 @@ public final class Peaks {
   public void read(MemorySegment memory) {
     try {
       read.invokeExact(memory.address(), memory.byteSize() / 256 * 256);
-    } catch (Throwable thrown) {
-      throw Calls.unexpected(LIBRARY, thrown);
-    }
-  }
-
-  /** {@code void bifocal_cpu_huge_pages(void *, int64_t)}: the pages may be large ones. */
-  public void useHugePages(MemorySegment memory) {
-    try {
-      hugePages.invokeExact(memory.address(), memory.byteSize());
     } catch (Throwable thrown) {
       throw Calls.unexpected(LIBRARY, thrown);
     }

@@ -1,0 +1,96 @@
+package bifocal.benchmarks.cpu;
+
+import io.vavr.control.Option;
+import java.util.Locale;
+
+/** Results as a section of a document. */
+final class ResultsPage {
+  private ResultsPage() {}
+
+  static String of(CpuResults results) {
+    StringBuilder page = new StringBuilder();
+    Host host = results.before();
+    page.append(
+        """
+        %s, %d processors; %s; %s; %s. Load average %.1f before and %.1f after the run, in which our
+        own threads count. Kernels: `%s`. Peers: %s.
+
+        ![Rates beside the peers and the machine's peaks](results/cpu.svg)
+
+        | work | type | threads | ours | Vector API | libtorch | ONNX Runtime | over libtorch | of the peak | unit | peaks |
+        | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
+        """
+            .formatted(
+                host.processor().getOrElse("Unknown processor"),
+                host.processors(),
+                host.system(),
+                host.java(),
+                host.time(),
+                host.load(),
+                results.after().load(),
+                results.rows().headOption().map(Row::kernels).getOrElse("none"),
+                results.versions().isEmpty()
+                    ? "none"
+                    : results.versions().map(v -> v._1 + " " + v._2).mkString(", ")));
+    results.rows().forEach(row -> page.append(line(row)));
+    page.append(
+        """
+
+        | stored keys and values | type | µs | a copy of the bytes, µs | ratio |
+        | --- | --- | --- | --- | --- |
+        """);
+    results
+        .writes()
+        .forEach(
+            write ->
+                page.append(
+                    String.format(
+                        Locale.ROOT,
+                        "| %s | %s | %.0f | %.0f | %.2f |%n",
+                        write.work(),
+                        write.dtype(),
+                        write.microseconds(),
+                        write.copyMicroseconds(),
+                        write.ratio())));
+    page.append(
+        """
+
+        | goal | wanted | reached | |
+        | --- | --- | --- | --- |
+        """);
+    results
+        .goals()
+        .forEach(
+            goal ->
+                page.append(
+                    String.format(
+                        Locale.ROOT,
+                        "| %s | %s %.2f | %.2f | %s |%n",
+                        goal.what(),
+                        goal.bound().equals(">=") ? "≥" : "≤",
+                        goal.wanted(),
+                        goal.reached(),
+                        goal.met() ? "met" : "missed")));
+    return page.toString();
+  }
+
+  private static String line(Row row) {
+    return "| %s | %s | %d | %s | %s | %s | %s | %s | %s | %s | %s |%n"
+        .formatted(
+            row.work(),
+            row.dtype(),
+            row.threads(),
+            rate(Option.some(row.ours())),
+            rate(row.vectorApi()),
+            rate(row.peers().get("libtorch")),
+            rate(row.peers().get("onnxruntime")),
+            row.ratioLibtorch().map(x -> String.format(Locale.ROOT, "%.2f", x)).getOrElse(""),
+            row.percentPeak().map(x -> String.format(Locale.ROOT, "%.0f %%", x)).getOrElse(""),
+            row.unit(),
+            row.peaks().map(p -> p._1 + " " + rate(Option.some(p._2))).mkString(", "));
+  }
+
+  private static String rate(Option<Double> rate) {
+    return rate.map(r -> String.format(Locale.ROOT, r < 100 ? "%.1f" : "%,.0f", r)).getOrElse("");
+  }
+}
