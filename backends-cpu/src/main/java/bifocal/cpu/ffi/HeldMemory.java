@@ -13,7 +13,6 @@ import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
-import java.lang.ref.Reference;
 import java.util.Arrays;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
@@ -37,8 +36,9 @@ public final class HeldMemory implements AutoCloseable {
 
   private final String owner;
   private final Calls calls;
+  private final Arena arena = Arena.ofShared();
 
-  /** The comparison. It goes with this object, which {@link #calls} does not know. */
+  /** The comparison. */
   private final MemorySegment callback;
 
   private final AtomicInteger state = new AtomicInteger(OPEN);
@@ -52,8 +52,7 @@ public final class HeldMemory implements AutoCloseable {
     this.owner = owner;
     this.calls = new Calls(owner);
     this.callback =
-        Linker.nativeLinker()
-            .upcallStub(Calls.COMPARE.bindTo(calls), Calls.COMPARISON, Arena.ofAuto());
+        Linker.nativeLinker().upcallStub(Calls.COMPARE.bindTo(calls), Calls.COMPARISON, arena);
   }
 
   /**
@@ -84,7 +83,6 @@ public final class HeldMemory implements AutoCloseable {
    */
   public void run(Runnable work) {
     calls.run(work, callback.address());
-    Reference.reachabilityFence(this);
   }
 
   /** Ends a use. */
@@ -100,7 +98,9 @@ public final class HeldMemory implements AutoCloseable {
    */
   @Override
   public void close() {
-    if (!state.compareAndSet(OPEN, CLOSED) && state.get() == RUNNING) {
+    if (state.compareAndSet(OPEN, CLOSED)) {
+      arena.close();
+    } else if (state.get() == RUNNING) {
       throw BifocalException.of(ErrorCode.IN_USE, owner + " is closed while it runs")
           .withRemedy("let the step end, then close again");
     }
