@@ -10,6 +10,7 @@ import bifocal.core.device.Platform;
 import bifocal.core.host.HostCheck;
 import bifocal.cuda.host.CudaHostCheck;
 import bifocal.cuda.select.CudaBackends;
+import bifocal.cuda.triton.KernelPackCheck;
 import bifocal.cuda.triton.TritonAttnBackend;
 import bifocal.cuda.triton.TritonCausalBackend;
 import bifocal.cuda.triton.TritonHost;
@@ -41,7 +42,8 @@ public final class CudaAttentionModule extends AbstractModule implements Platfor
 
   @Override
   public Option<HostCheck> hostCheck() {
-    return Option.some(CudaHostCheck.ofThisHost());
+    return Option.some(
+        () -> CudaHostCheck.ofThisHost().findings().appendAll(KernelPackCheck.of(host).findings()));
   }
 
   @Override
