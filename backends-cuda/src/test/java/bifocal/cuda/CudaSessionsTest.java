@@ -1,0 +1,66 @@
+package bifocal.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import bifocal.core.backend.AttentionObserver;
+import bifocal.core.device.Platform;
+import bifocal.core.engine.DeviceSession;
+import bifocal.core.engine.DeviceSessions;
+import bifocal.core.error.BifocalException;
+import bifocal.core.error.ErrorCode;
+import bifocal.cuda.driver.CudaContext;
+import bifocal.cuda.fake.FakeCuda;
+import bifocal.cuda.pack.KernelPack;
+import bifocal.cuda.pack.SyntheticPack;
+import bifocal.cuda.triton.TritonDevice;
+import bifocal.cuda.triton.TritonHost;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.file.Path;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** A device's memory and launches for programs without an engine. */
+class CudaSessionsTest {
+  @Test
+  void platformIsFoundAsAService() {
+    assertThat(DeviceSessions.of(Platform.CUDA)).isInstanceOf(CudaSessions.class);
+    assertThatThrownBy(() -> DeviceSessions.of(Platform.XPU)).hasMessageContaining("xpu");
+  }
+
+  @Test
+  void withoutADeviceTheReasonIsThrown() {
+    BifocalException why = BifocalException.of(ErrorCode.NATIVE_MISSING, "no driver");
+
+    assertThatThrownBy(() -> new CudaSessions(TritonHost.without(why)).open(AttentionObserver.NONE))
+        .isSameAs(why);
+  }
+
+  @Test
+  void bytesComeBackAndNothingIsLeft(@TempDir Path packs) {
+    FakeCuda fake = FakeCuda.resetOrSkip();
+    SyntheticPack.in(packs).write();
+    try (CudaContext context = CudaContext.primary(fake.driver(), 0);
+        Arena arena = Arena.ofConfined()) {
+      KernelPack pack = KernelPack.open(packs, context.device().capability()).get();
+      try (TritonDevice device = TritonDevice.of(context, pack);
+          DeviceSession session =
+              new CudaSessions(TritonHost.with(device)).open(AttentionObserver.NONE)) {
+        MemorySegment sent = arena.allocateFrom(ValueLayout.JAVA_INT, 3, 1, 4, 1);
+        MemorySegment received = arena.allocate(16);
+        MemorySegment memory = session.allocate("numbers", 16);
+        session.fill(memory, (byte) 9);
+        session.upload(sent.asSlice(0, 12), memory);
+        session.download(memory, received);
+
+        assertThat(received.toArray(ValueLayout.JAVA_INT)).containsExactly(3, 1, 4, 0x09090909);
+        assertThat(session.profile().simulated()).isFalse();
+        session.close();
+        assertThat(memory.scope().isAlive()).isFalse();
+      }
+    }
+    assertThat(fake.live().toJavaMap()).isEmpty();
+  }
+}
