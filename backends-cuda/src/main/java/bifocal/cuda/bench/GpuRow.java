@@ -1,5 +1,6 @@
 package bifocal.cuda.bench;
 
+import io.vavr.Tuple2;
 import io.vavr.collection.LinkedHashMap;
 import io.vavr.collection.Map;
 import io.vavr.control.Option;
@@ -44,7 +45,7 @@ record GpuRow(
             .put("pairs_per_s", pairsPerSecond())
             .put("error", error);
     LinkedHashMap<String, Object> others = LinkedHashMap.empty();
-    for (io.vavr.Tuple2<String, Double> peer : peers) {
+    for (Tuple2<String, Double> peer : peers) {
       others =
           others.put(
               peer._1,
@@ -72,7 +73,7 @@ record GpuRow(
                 speed(),
                 work.unit(),
                 milliseconds));
-    for (io.vavr.Tuple2<String, Double> peer : peers) {
+    for (Tuple2<String, Double> peer : peers) {
       line.append(String.format(Locale.ROOT, "  %s %.3f", peer._1, work.speed(peer._2)));
     }
     ratio().forEach(r -> line.append(String.format(Locale.ROOT, "  ratio %.2f", r)));

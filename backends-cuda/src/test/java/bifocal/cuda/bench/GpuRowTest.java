@@ -13,6 +13,7 @@ import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import io.vavr.collection.LinkedHashMap;
 import io.vavr.control.Option;
+import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
@@ -96,7 +97,7 @@ class GpuRowTest {
   }
 
   @Test
-  void worksAreThoseOfThePeersScript() throws java.io.IOException {
+  void worksAreThoseOfThePeersScript() throws IOException {
     String script = Files.readString(Path.of("..", "kernels", "triton", "bench_kernels.py"));
 
     assertThat(script).contains("((200, 455), (600, 855), (1100, 1355), (1600, 1855))");

@@ -1,6 +1,8 @@
 package bifocal.cuda.triton;
 
 import bifocal.core.cache.KvCacheDtype;
+import bifocal.core.cache.KvCacheSpec;
+import bifocal.core.cache.KvLayouts;
 import bifocal.core.cache.KvScales;
 import bifocal.core.layer.AttentionLayerSpec.Dense;
 import bifocal.core.layer.AttentionMask;
@@ -52,8 +54,8 @@ final class PackShapes {
             pack,
             variant,
             layer,
-            new bifocal.core.cache.KvCacheSpec(
-                bifocal.core.cache.KvLayouts.NHD,
+            new KvCacheSpec(
+                KvLayouts.NHD,
                 layer.kvCacheDtype().resolve(layer.dtype()),
                 shape.blockSize(),
                 1,

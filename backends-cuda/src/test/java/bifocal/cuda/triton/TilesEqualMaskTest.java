@@ -18,11 +18,13 @@ import bifocal.core.tensor.TensorView;
 import bifocal.reference.RequestMask;
 import bifocal.routing.Lowering;
 import bifocal.routing.MMPrefixAttentionRouting;
+import io.vavr.collection.Vector;
 import io.vavr.control.Option;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Random;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
@@ -138,7 +140,7 @@ class TilesEqualMaskTest {
       images[r] =
           request
               .images()
-              .flatMap(image -> io.vavr.collection.Vector.of(image.first(), image.last()))
+              .flatMap(image -> Vector.of(image.first(), image.last()))
               .toJavaStream()
               .mapToInt(Integer::intValue)
               .toArray();
@@ -197,8 +199,8 @@ class TilesEqualMaskTest {
     private void compute(
         TileList list,
         int tile,
-        @org.jspecify.annotations.Nullable MemorySegment lows,
-        @org.jspecify.annotations.Nullable MemorySegment highs,
+        @Nullable MemorySegment lows,
+        @Nullable MemorySegment highs,
         int[][] counts,
         int[] tilesOf) {
       int keys = list.field(tile, 3);

@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""Makes the result files of a run of the bundle: docs/results/DATE-DEVICE.json and .md.
+
+    write_results.py OUT DATE [--driver VERSION] [--into docs/results]
+
+OUT is what run.sh wrote. DATE is the day of the run, yyyy-mm-dd. Numbers are taken as they were measured.
+"""
+
+import argparse
+import json
+import re
+from pathlib import Path
+
+
+def significant(value):
+    return float(f"{value:.5g}") if isinstance(value, float) else value
+
+
+def rounded(tree):
+    if isinstance(tree, dict):
+        return {key: rounded(value) for key, value in tree.items()}
+    if isinstance(tree, list):
+        return [rounded(value) for value in tree]
+    return significant(tree)
+
+
+def speed(entry):
+    return entry.get("tflops", entry.get("tbps"))
+
+
+def table(result):
+    peers = list(dict.fromkeys(name for row in result["rows"] for name in row["peers"]))
+    lines = ["| work | ours | backend | " + " | ".join(peers) + " | ratio to the fastest |",
+             "| --- " * (4 + len(peers)) + "|"]
+    for row in result["rows"]:
+        digits = 2 if "tbps" in row["ours"] else 0
+        cells = [f"{speed(row['peers'][name]):.{digits}f}" if name in row["peers"] else "-" for name in peers]
+        ratio = f"{row['ratio']:.2f}" if "ratio" in row else "-"
+        lines.append(f"| {row['work']} | **{speed(row['ours']):.{digits}f}** | {row['ours']['backend']} | "
+                     + " | ".join(cells) + f" | {ratio} |")
+    return "\n".join(lines)
+
+
+def tests(log):
+    text = log.read_text(errors="replace") if log.exists() else ""
+    found = re.search(r"\[\s*(\d+) tests found", text)
+    passed = re.search(r"\[\s*(\d+) tests successful", text)
+    failed = re.search(r"\[\s*(\d+) tests failed", text)
+    seed = re.search(r"seed (\d{6,})", text)
+    if not found:
+        return "The tests were not run."
+    return (f"Tests tagged `gpu`: {passed.group(1)} of {found.group(1)} passed, {failed.group(1)} failed"
+            + (f" (seed {seed.group(1)})." if seed else "."))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("date")
+    parser.add_argument("--driver", help="version of the driver, where the log of the run has it")
+    parser.add_argument("--into", type=Path, default=Path("docs/results"))
+    options = parser.parse_args()
+    result = rounded(json.loads((options.out / "bench.json").read_text()))
+    result = {"date": options.date} | result
+    if options.driver:
+        result["driver"] = options.driver
+    name = f"{options.date}-{re.sub('[^a-z0-9]+', '-', result['device'].lower())}"
+    options.into.mkdir(parents=True, exist_ok=True)
+    rows = ",\n  ".join(json.dumps(row) for row in result.pop("rows"))
+    text = json.dumps(result, indent=1)[:-2] + f',\n "rows": [\n  {rows}\n ]\n}}\n'
+    json.loads(text)
+    (options.into / f"{name}.json").write_text(text)
+    host = "\n".join(f"| {cost['backend']} | {cost['forward_micros']:.1f} | {cost['build_micros']:.1f} | "
+                     f"{cost['forward_bytes']:.0f} |" for cost in result["host"])
+    lowered = "\n".join(f"| {cost['work']} | {cost['lowered_ms']:.3f} | {cost['causal_ms']:.3f} | "
+                        f"{cost['pairs_ratio']:.2f} | {cost['tokens_ratio']:.2f} |" for cost in result["lowered"])
+    versions = ", ".join(f"{key} {value}" for key, value in result["versions"].items())
+    (options.into / f"{name}.md").write_text(f"""# {result['device']}, {options.date}
+
+Driver {result['driver']}; peers: {versions}. Commit {result['commit'][:12]}. Made by `run.sh` of
+[kernels/gpu-selftest](../../kernels/gpu-selftest/README.md); every number is in [{name}.json]({name}.json).
+
+{tests(options.out / 'tests.log')}
+
+## Speed
+
+TFLOP/s for prefill (4 × head size for each visible pair and query head), TB/s for decode (each key and value once).
+(query heads, KV heads, head size) batch × keys; bf16, blocks of 64, shuffled; medians of single forwards timed by events,
+other data read through the device's cache before each. Peers are PyTorch's, in the same run, over contiguous keys and values.
+
+{table(result)}
+
+## Images as runs
+
+The fast child computes the images as causal and non-causal runs. Beside it, in turns, the same batch without images.
+
+| work | with images, ms | without, ms | its visible pairs per second | its tokens per second |
+| --- | --- | --- | --- | --- |
+{lowered}
+
+## Host
+
+64 decodes of 1024 keys, (32,8,128): microseconds of a forward (one launch) until it returns, of a build, and bytes of Java heap
+that a forward allocates.
+
+| backend | forward, µs | build, µs | bytes |
+| --- | --- | --- | --- |
+{host}
+""")
+    print(options.into / f"{name}.md")
+
+
+if __name__ == "__main__":
+    main()
