@@ -4,6 +4,7 @@ import bifocal.cli.attend.AttendReport.Cache;
 import bifocal.cli.attend.AttendReport.Check;
 import bifocal.cli.attend.AttendReport.Milliseconds;
 import bifocal.cli.backend.BackendCatalog;
+import bifocal.cli.backend.RunConditions;
 import bifocal.cli.backend.RunDevice;
 import bifocal.cli.command.CliFailure;
 import bifocal.cli.command.Console;
@@ -166,6 +167,8 @@ public final class AttendCommand implements Callable<Integer>, NamesRequests {
     return new AttendReport(
         accepted.backend().name().value(),
         platform.label(),
+        RunConditions.of(platform)
+            .map(finding -> new AttendReport.Condition(finding.topic(), finding.seen())),
         run.route().map(route -> RouteReport.of(route, run.batch())),
         Cache.of(spec),
         Milliseconds.of(run.times()),

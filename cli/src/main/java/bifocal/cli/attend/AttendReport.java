@@ -5,6 +5,7 @@ import bifocal.core.cache.KvCacheSpec;
 import bifocal.reference.Agreement;
 import bifocal.reference.QueryHead;
 import bifocal.reference.Tolerance;
+import io.vavr.collection.Seq;
 import io.vavr.control.Option;
 import java.util.Locale;
 
@@ -13,6 +14,7 @@ import java.util.Locale;
  *
  * @param backend who ran
  * @param platform where
+ * @param conditions what computed, and on how many threads
  * @param route where the batch went; absent when the backend does not route
  * @param cache the cache's layout, type and block size
  * @param milliseconds how long it took
@@ -22,11 +24,15 @@ import java.util.Locale;
 record AttendReport(
     String backend,
     String platform,
+    Seq<Condition> conditions,
     Option<RouteReport> route,
     Cache cache,
     Milliseconds milliseconds,
     Option<Check> check,
     String out) {
+
+  /** One thing that the time depends on. */
+  record Condition(String topic, String seen) {}
 
   /** The cache. */
   record Cache(String layout, String dtype, int blockSize) {
@@ -107,6 +113,7 @@ record AttendReport(
             cache.layout(),
             cache.dtype(),
             cache.blockSize())
+        + conditions.map(c -> c.topic() + " " + c.seen() + "\n").mkString()
         + route.map(RouteReport::text).getOrElse("route none: the backend does not route\n")
         + String.format(
             Locale.ROOT,

@@ -1,6 +1,7 @@
 package bifocal.cli.replay;
 
 import bifocal.cli.backend.BackendCatalog;
+import bifocal.cli.backend.RunConditions;
 import bifocal.cli.backend.RunDevice;
 import bifocal.cli.command.Console;
 import bifocal.cli.command.ExitStatus;
@@ -11,7 +12,6 @@ import bifocal.cli.replay.Replay.Outcome;
 import bifocal.cli.replay.Summary.Condition;
 import bifocal.cli.replay.Summary.Refused;
 import bifocal.composite.guice.BifocalInjector;
-import bifocal.composite.guice.PlatformModule;
 import bifocal.composite.guice.PlatformModules;
 import bifocal.core.cache.KvCacheDtype;
 import bifocal.core.device.DeviceProfile;
@@ -19,7 +19,6 @@ import bifocal.core.device.Platform;
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
 import bifocal.core.error.NearestName;
-import bifocal.core.host.HostCheck;
 import bifocal.core.layer.ImageMask;
 import bifocal.core.layer.LayerGroup;
 import bifocal.core.model.ModelCatalog;
@@ -277,11 +276,7 @@ public final class ReplayCommand implements Callable<Integer> {
   }
 
   private Seq<Condition> conditions() {
-    return PlatformModules.detect()
-        .present()
-        .filter(module -> module.platform() == platform)
-        .flatMap(PlatformModule::hostCheck)
-        .flatMap(HostCheck::conditions)
+    return RunConditions.of(platform)
         .map(finding -> new Condition(finding.topic(), finding.seen()));
   }
 

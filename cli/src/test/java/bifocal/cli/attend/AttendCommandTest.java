@@ -223,6 +223,8 @@ class AttendCommandTest {
     CommandRun run = attend(CaseFile.random(arena, 3, DType.BF16, 4, 2, 64, 9, 40, 1, 3));
     assertThat(run.out())
         .contains("backend FLEX_CPU_ATTN on cpu")
+        .containsPattern("(?m)^kernels .*(native|vector|scalar)")
+        .containsPattern("(?m)^threads [1-9]")
         .contains("route B, graph eager")
         .contains("NO_IMAGE_QUERY")
         .containsPattern("time [0-9.]+ ms, first run");
