@@ -3,13 +3,13 @@ package bifocal.composite;
 import bifocal.core.backend.AttentionImpl;
 import bifocal.core.backend.AttentionMetadata;
 import bifocal.core.backend.AttentionOutput;
-import bifocal.core.backend.InFlight;
 import bifocal.core.backend.KvInput;
 import bifocal.core.backend.LaunchContext;
 import bifocal.core.batch.SlotMapping;
 import bifocal.core.cache.KvCacheView;
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
+import bifocal.core.lifecycle.InFlight;
 import bifocal.core.tensor.TensorView;
 
 /** Runs a layer on the children that the metadata names; child A writes every cache. */

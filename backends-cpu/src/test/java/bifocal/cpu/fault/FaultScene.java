@@ -118,6 +118,12 @@ enum FaultScene {
       closedWhileStepsRun(engine -> engine.workspaceMemory.close());
     }
   },
+  STEP_CLOSED_WHILE_IT_RUNS {
+    @Override
+    void play() throws InterruptedException {
+      stepClosedWhileItRuns();
+    }
+  },
   TWO_THREADS_IN_ONE_LAYER {
     @Override
     void play() throws InterruptedException {
@@ -218,6 +224,44 @@ enum FaultScene {
         require(heldByTheJvm.getMessage().contains("acquired"), heldByTheJvm);
       }
       Thread.onSpinWait();
+    }
+  }
+
+  /** Another thread closes the step as soon as it may, and builds another one in its memory. */
+  private static void stepClosedWhileItRuns() throws InterruptedException {
+    try (SmallEngine engine = engine()) {
+      CommonAttentionMetadata batch = engine.admit(new int[][] {{3, 14}, {}, {}}, 250, 1, 90);
+      for (int round = 0; round < 4 * ROUNDS; round++) {
+        LaunchContext launch = SmallEngine.launch();
+        Workspace.Step lease = engine.workspace.openStep();
+        GroupStep<?> step = engine.runtime.step(new StepContext(launch, lease, 0), batch);
+        engine.write(step, 0);
+        Thread closer = Thread.ofPlatform().start(() -> closeAndBuild(engine, lease, batch));
+        try {
+          while (true) {
+            engine.forward(step, 0);
+          }
+        } catch (BifocalException over) {
+          require(over.code() == ErrorCode.CLOSED, over);
+        }
+        closer.join();
+      }
+    }
+  }
+
+  private static void closeAndBuild(
+      SmallEngine engine, Workspace.Step lease, CommonAttentionMetadata batch) {
+    while (true) {
+      try {
+        lease.close();
+        break;
+      } catch (BifocalException refused) {
+        require(refused.code() == ErrorCode.IN_USE, refused);
+        Thread.onSpinWait();
+      }
+    }
+    try (Workspace.Step next = engine.workspace.openStep()) {
+      engine.runtime.step(new StepContext(SmallEngine.launch(), next, 0), batch);
     }
   }
 

@@ -5,7 +5,6 @@ import bifocal.core.backend.AttentionImpl;
 import bifocal.core.backend.AttentionMetadata;
 import bifocal.core.backend.AttentionMetadataBuilder;
 import bifocal.core.backend.AttentionOutput;
-import bifocal.core.backend.InFlight;
 import bifocal.core.backend.KvInput;
 import bifocal.core.backend.LaunchContext;
 import bifocal.core.backend.StepContext;
@@ -17,6 +16,7 @@ import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
 import bifocal.core.layer.LayerGroup;
 import bifocal.core.layer.LayerParameters;
+import bifocal.core.lifecycle.InFlight;
 import bifocal.core.tensor.TensorView;
 import io.vavr.control.Option;
 import java.lang.foreign.MemorySegment;
@@ -113,7 +113,7 @@ public final class GroupRuntime<M extends AttentionMetadata> implements AutoClos
   public GroupStep<M> step(StepContext step, CommonAttentionMetadata batch) {
     M metadata = build(step, batch);
     try {
-      return new GroupStep<>(this, step.launch(), batch, metadata);
+      return new GroupStep<>(this, step, batch, metadata);
     } catch (IllegalStateException | WrongThreadException e) {
       throw memoryRefusal(e, batch.blockTable().data(), batch.slots().slots().data());
     }

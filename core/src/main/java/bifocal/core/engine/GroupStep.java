@@ -4,11 +4,13 @@ import bifocal.core.backend.AttentionMetadata;
 import bifocal.core.backend.AttentionOutput;
 import bifocal.core.backend.KvInput;
 import bifocal.core.backend.LaunchContext;
+import bifocal.core.backend.StepContext;
 import bifocal.core.batch.CacheBounds;
 import bifocal.core.batch.CommonAttentionMetadata;
 import bifocal.core.cache.KvCacheView;
 import bifocal.core.graph.GraphKey;
 import bifocal.core.tensor.TensorView;
+import bifocal.core.workspace.WorkspaceView;
 
 /**
  * One step of one layer group: its batch and the metadata built from it. It is valid until the
@@ -21,14 +23,15 @@ public final class GroupStep<M extends AttentionMetadata> {
 
   private final GroupRuntime<M> runtime;
   private final LaunchContext launch;
+  private final WorkspaceView workspace;
   private final CommonAttentionMetadata batch;
   private final M metadata;
   private final CacheBounds bounds;
 
-  GroupStep(
-      GroupRuntime<M> runtime, LaunchContext launch, CommonAttentionMetadata batch, M metadata) {
+  GroupStep(GroupRuntime<M> runtime, StepContext step, CommonAttentionMetadata batch, M metadata) {
     this.runtime = runtime;
-    this.launch = launch;
+    this.launch = step.launch();
+    this.workspace = step.workspace();
     this.batch = batch;
     this.metadata = metadata;
     this.bounds =
@@ -55,18 +58,33 @@ public final class GroupStep<M extends AttentionMetadata> {
   /** Writes the step's keys and values into one layer's cache. */
   public void writeKv(int layer, KvInput input, KvCacheView view) {
     bounds.requireInside(view.numBlocks(), view.spec().blockSize());
-    runtime.writeKv(launch, layer, input, view, batch.slots());
+    workspace.enter();
+    try {
+      runtime.writeKv(launch, layer, input, view, batch.slots());
+    } finally {
+      workspace.leave();
+    }
   }
 
   /** Computes one layer's attention over its cache. */
   public void forward(int layer, TensorView q, KvCacheView view, AttentionOutput output) {
     bounds.requireInside(view.numBlocks(), view.spec().blockSize());
-    runtime.forward(launch, layer, q, view, metadata, output);
+    workspace.enter();
+    try {
+      runtime.forward(launch, layer, q, view, metadata, output);
+    } finally {
+      workspace.leave();
+    }
   }
 
   /** Computes one layer's attention over keys and values that are in no cache. */
   public void forwardUncached(int layer, TensorView q, KvInput kv, AttentionOutput output) {
-    runtime.forwardUncached(launch, layer, q, kv, metadata, output);
+    workspace.enter();
+    try {
+      runtime.forwardUncached(launch, layer, q, kv, metadata, output);
+    } finally {
+      workspace.leave();
+    }
   }
 
   private static boolean readable(CommonAttentionMetadata batch) {

@@ -2,6 +2,7 @@ package bifocal.core.workspace;
 
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
+import bifocal.core.lifecycle.InFlight;
 import io.vavr.collection.HashMap;
 import io.vavr.collection.Map;
 import java.lang.foreign.Arena;
@@ -254,6 +255,7 @@ public final class Workspace implements AutoCloseable {
   public final class Step implements WorkspaceView, AutoCloseable {
     private final int slot;
     private final MemorySegment leased;
+    private final InFlight calls = new InFlight("the step");
     private long used;
     private boolean over;
 
@@ -265,7 +267,7 @@ public final class Workspace implements AutoCloseable {
     @Override
     public MemorySegment region(String name) {
       requireStep();
-      return enter(name);
+      return Workspace.this.enter(name);
     }
 
     @Override
@@ -306,10 +308,24 @@ public final class Workspace implements AutoCloseable {
       Workspace.this.markDirty("");
     }
 
-    /** Gives the leased memory back; closing twice is harmless. */
+    @Override
+    public void enter() {
+      calls.enter();
+    }
+
+    @Override
+    public void leave() {
+      calls.leave();
+    }
+
+    /**
+     * Gives the leased memory back; closing twice is harmless.
+     *
+     * @throws BifocalException {@code IN_USE} while a call uses it; the step stays open then
+     */
     @Override
     public void close() {
-      if (!over) {
+      if (calls.close()) {
         over = true;
         openSteps.clear(slot);
       }
@@ -340,6 +356,16 @@ public final class Workspace implements AutoCloseable {
     @Override
     public WorkspaceView child(String inner) {
       return new ChildView(step, prefix + inner);
+    }
+
+    @Override
+    public void enter() {
+      step.enter();
+    }
+
+    @Override
+    public void leave() {
+      step.leave();
     }
 
     @Override

@@ -31,4 +31,15 @@ public interface WorkspaceView {
 
   /** Says that a run failed and may have left this backend's zeroed regions dirty. */
   void markDirty();
+
+  /**
+   * A call that uses this step's memory begins; {@link #leave} ends it, and until then the step
+   * cannot be closed.
+   *
+   * @throws bifocal.core.error.BifocalException {@code CLOSED}
+   */
+  default void enter() {}
+
+  /** A call that uses this step's memory ends. */
+  default void leave() {}
 }

@@ -32,6 +32,25 @@ class WorkspaceTest {
   }
 
   @Test
+  void aStepThatACallUsesIsNotClosed() {
+    WorkspacePlan plan = WorkspacePlan.of(64);
+    try (Arena arena = Arena.ofConfined()) {
+      Workspace workspace = Workspace.wrap(arena.allocate(plan.totalBytes(1), 256), plan, 1);
+      Workspace.Step step = workspace.openStep();
+      WorkspaceView child = step.child("child/");
+      child.enter();
+      assertRefused(ErrorCode.IN_USE, step::close);
+      assertRefused(ErrorCode.TOO_MANY_STEPS, workspace::openStep);
+      assertThat(step.lease(8, 8).byteSize()).isEqualTo(8);
+      child.leave();
+      step.close();
+      step.close();
+      assertRefused(ErrorCode.CLOSED, child::enter);
+      workspace.openStep().close();
+    }
+  }
+
+  @Test
   void zeroedRegionsLieApartAndScratchLiesTogether() {
     WorkspacePlan twice = WorkspacePlan.overlay("x.", BOTH, "y.", BOTH);
     Workspace workspace = workspace(twice, 1);

@@ -1,4 +1,4 @@
-package bifocal.core.backend;
+package bifocal.core.lifecycle;
 
 import static bifocal.core.error.Refusals.assertRefused;
 import static org.assertj.core.api.Assertions.assertThat;

@@ -1,4 +1,4 @@
-package bifocal.core.backend;
+package bifocal.core.lifecycle;
 
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
