@@ -7,6 +7,8 @@ import bifocal.core.cache.KvCacheDtype;
 import bifocal.core.device.DeviceProfile;
 import bifocal.core.error.ErrorCode;
 import bifocal.core.error.NearestName;
+import bifocal.core.latent.DecodeSharing;
+import bifocal.core.latent.SharedSequence;
 import bifocal.core.layer.AttentionLayerSpec;
 import bifocal.core.layer.AttentionMask;
 import bifocal.core.layer.AttentionType;
@@ -175,6 +177,18 @@ final class LayerOptions {
   private int pcp = 1;
 
   @picocli.CommandLine.Option(
+      names = "--cp-kv-cache-interleave-size",
+      paramLabel = "N",
+      description = "Tokens that go to a rank at a time where ranks share a sequence (default 1).")
+  private int interleave = 1;
+
+  @picocli.CommandLine.Option(
+      names = "--dcp-comm-backend",
+      paramLabel = "ag_rs|a2a",
+      description = "How results of ranks that share a sequence meet (default ag_rs).")
+  private String exchange = "ag_rs";
+
+  @picocli.CommandLine.Option(
       names = "--rswa",
       description = "Windows that always keep the prompt's beginning.")
   private boolean rswa;
@@ -231,6 +245,18 @@ final class LayerOptions {
         rswa,
         perHeadQuantScales,
         false);
+  }
+
+  /** How ranks that share a sequence decode together. */
+  DecodeSharing sharing() {
+    return new DecodeSharing(
+        new SharedSequence(
+            positive("--dcp", dcp), positive("--cp-kv-cache-interleave-size", interleave)),
+        Choice.of(
+            "--dcp-comm-backend",
+            exchange,
+            DecodeSharing.Exchange.values(),
+            choice -> choice.name().toLowerCase(Locale.ROOT)));
   }
 
   private Option<ModelShape> shape() {

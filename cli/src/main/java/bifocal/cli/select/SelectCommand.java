@@ -46,6 +46,7 @@ public final class SelectCommand implements Callable<Integer> {
     if (outcome.isInvalid()) {
       throw refused(outcome.getError());
     }
+    options.requireShareable(outcome.get());
     switch (output.format()) {
       case TEXT -> console.out().print(SelectionText.brief(outcome.get()));
       case JSON -> console.out().println(JsonText.of(SelectionJson.of(outcome.get())));

@@ -1,9 +1,14 @@
 package bifocal.cli.select;
 
+import bifocal.cli.command.CliFailure;
+import bifocal.core.error.ErrorCode;
 import bifocal.core.select.AttentionConfig;
 import bifocal.core.select.Role;
+import bifocal.core.select.SelectionReport;
 import bifocal.core.select.SelectionRequest;
 import bifocal.core.select.Selector;
+import io.vavr.collection.Seq;
+import io.vavr.collection.Vector;
 import picocli.CommandLine;
 import picocli.CommandLine.Option;
 
@@ -44,6 +49,18 @@ final class SelectionOptions {
   /** The configuration. */
   AttentionConfig configuration() {
     return configuration.config();
+  }
+
+  /** Requires that ranks which share a sequence can do so on the chosen backend. */
+  void requireShareable(SelectionReport chosen) {
+    Seq<String> objections =
+        chosen
+            .blockSize()
+            .map(size -> layer.sharing().objections(chosen.backend(), size, 0))
+            .getOrElse(Vector.empty());
+    if (objections.nonEmpty()) {
+      throw CliFailure.of(ErrorCode.INVALID_OPTION, objections.mkString("; "));
+    }
   }
 
   /** What is asked for. */

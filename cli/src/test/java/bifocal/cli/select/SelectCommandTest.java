@@ -245,6 +245,11 @@ class SelectCommandTest {
             + " attention_backend is given twice: FLASH_ATTN and TRITON_ATTN",
         "--capability 9.0 -ac.flash_attn_version 3 -ac.flash_attn_version 2 |"
             + " attention_config.flash_attn_version is given twice: 3 and 2",
+        "--capability 9.0 --use-mla --dcp-comm-backend a2a | dcp_comm_backend='a2a' requires"
+            + " decode_context_parallel_size > 1.",
+        "--capability 9.0 --use-mla --dcp 2 --cp-kv-cache-interleave-size 24 | block_size 16 must"
+            + " be at least cp_kv_cache_interleave_size 24 and divisible by it",
+        "--capability 9.0 --dcp-comm-backend ring | --dcp-comm-backend: unknown value 'ring'",
         "--capability 9.0 -ac { | Unexpected end-of-input: expected close marker for Object, line 1",
         "--capability 9.0 -ac [] | attention_config: [], wanted a JSON object",
       })

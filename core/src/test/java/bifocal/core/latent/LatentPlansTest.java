@@ -3,6 +3,7 @@ package bifocal.core.latent;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import bifocal.core.backend.BackendName;
 import bifocal.core.error.BifocalException;
 import io.vavr.collection.List;
 import io.vavr.collection.Seq;
@@ -120,6 +121,35 @@ class LatentPlansTest {
       assertThat(rank).isEqualTo(token / turn % ranks);
       assertThat(sharing.local(token)).isEqualTo(had[rank]);
       had[rank]++;
+    }
+  }
+
+  @ParameterizedTest(name = "context parallelism: {0} ranks, turns of {1}, {2}, blocks of {3}")
+  @CsvSource({
+    "2, 1, A2A, 16, 0, ''",
+    "1, 1, AG_RS, 16, 0, ''",
+    "1, 1, A2A, 16, 0, dcp_comm_backend='a2a' requires decode_context_parallel_size > 1.",
+    "2, 16, AG_RS, 64, 0, ''",
+    "2, 64, AG_RS, 16, 0, block_size 16 must be at least cp_kv_cache_interleave_size 64",
+    "2, 24, AG_RS, 64, 0, block_size 64 must be at least cp_kv_cache_interleave_size 24 and",
+    "2, 16, AG_RS, 64, 3, MTP with cp_kv_cache_interleave_size > 1 is not supported in FLASHMLA.",
+    "2, 1, AG_RS, 64, 3, ''",
+  })
+  void sharingIsCheckedBeforeTheStart(
+      int ranks,
+      int turn,
+      DecodeSharing.Exchange exchange,
+      int blockSize,
+      int speculativeTokens,
+      String text) {
+    Seq<String> objections =
+        new DecodeSharing(new SharedSequence(ranks, turn), exchange)
+            .objections(BackendName.of("FLASHMLA"), blockSize, speculativeTokens);
+
+    if (text.isEmpty()) {
+      assertThat(objections).isEmpty();
+    } else {
+      assertThat(objections).singleElement().asString().startsWith(text);
     }
   }
 

@@ -1,0 +1,48 @@
+package bifocal.core.latent;
+
+import bifocal.core.backend.BackendName;
+import io.vavr.collection.Seq;
+import io.vavr.collection.Vector;
+import io.vavr.control.Option;
+
+/**
+ * How ranks that share sequences decode together.
+ *
+ * @param sharing who has which token
+ * @param exchange how partial results meet
+ */
+public record DecodeSharing(SharedSequence sharing, Exchange exchange) {
+  /** How partial results of ranks meet. */
+  public enum Exchange {
+    /** Log-sum-exps are gathered, scaled outputs are reduced and scattered over heads. */
+    AG_RS,
+    /** Outputs and log-sum-exps are exchanged by heads; the receiver weighs them. */
+    A2A
+  }
+
+  /**
+   * Everything against it.
+   *
+   * @param backend whose layers are shared
+   * @param blockSize tokens per block of the cache
+   * @param speculativeTokens tokens that a decode verifies
+   */
+  public Seq<String> objections(BackendName backend, int blockSize, int speculativeTokens) {
+    int turn = sharing.turn();
+    return Vector.of(
+            Option.when(
+                exchange == Exchange.A2A && sharing.ranks() == 1,
+                "dcp_comm_backend='a2a' requires decode_context_parallel_size > 1."),
+            Option.when(
+                blockSize < turn || blockSize % turn != 0,
+                "block_size "
+                    + blockSize
+                    + " must be at least cp_kv_cache_interleave_size "
+                    + turn
+                    + " and divisible by it"),
+            Option.when(
+                speculativeTokens > 0 && turn > 1,
+                "MTP with cp_kv_cache_interleave_size > 1 is not supported in " + backend + "."))
+        .flatMap(objection -> objection);
+  }
+}
