@@ -7,11 +7,13 @@ import bifocal.cli.Main;
 import bifocal.cli.backend.BackendCatalog;
 import bifocal.cli.command.CommandRun;
 import bifocal.cli.command.CommandRunner;
+import bifocal.cli.command.Installed;
 import bifocal.composite.guice.AttentionBackends;
 import bifocal.conformance.fake.CallLog;
 import bifocal.conformance.fake.FakeBackend;
 import bifocal.conformance.fake.FakeKernel;
 import bifocal.core.cache.KvLayouts;
+import bifocal.core.device.Platform;
 import bifocal.core.safetensors.Safetensors;
 import bifocal.core.tensor.DType;
 import bifocal.core.tensor.TensorView;
@@ -30,6 +32,7 @@ import java.util.Arrays;
 import java.util.Random;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -41,6 +44,11 @@ import picocli.CommandLine;
 class AttendCommandTest {
   private final Arena arena = Arena.ofShared();
   @TempDir private Path folder;
+
+  @BeforeAll
+  static void needsKernels() {
+    Installed.require(Platform.CPU);
+  }
 
   @AfterEach
   void release() {

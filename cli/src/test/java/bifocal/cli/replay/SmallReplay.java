@@ -2,6 +2,8 @@ package bifocal.cli.replay;
 
 import bifocal.cli.Main;
 import bifocal.cli.command.CommandRun;
+import bifocal.cli.command.Installed;
+import bifocal.core.device.Platform;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -22,6 +24,7 @@ final class SmallReplay {
 
   /** Runs it in a folder, with more options. */
   static CommandRun in(Path folder, String... options) throws IOException {
+    Installed.require(Platform.CPU);
     Path trace = folder.resolve("trace.csv");
     Files.writeString(trace, TRACE);
     List<String> arguments =

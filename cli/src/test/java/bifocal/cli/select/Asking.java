@@ -1,10 +1,8 @@
 package bifocal.cli.select;
 
-import static org.junit.jupiter.api.Assumptions.assumeTrue;
-
+import bifocal.cli.command.Installed;
 import bifocal.core.device.Platform;
 import bifocal.core.select.Candidate;
-import bifocal.core.select.PlatformPolicy;
 import bifocal.core.select.SelectionRefusal;
 import bifocal.core.select.SelectionReport;
 import bifocal.core.select.SelectionRequest;
@@ -25,10 +23,7 @@ final class Asking {
 
   /** Skips a test of a platform whose module was left out. */
   static void requireInstalled(Platform... platforms) {
-    Seq<Platform> installed = SELECTOR.policies().map(PlatformPolicy::platform);
-    for (Platform platform : platforms) {
-      assumeTrue(installed.contains(platform), platform.label() + " is not installed");
-    }
+    Installed.require(platforms);
   }
 
   /** Skips a test that needs the rows of every platform. */

@@ -233,7 +233,6 @@ class SelectCommandTest {
         "--capability 9.0 --assume fa5 | --assume: unknown package 'fa5' of platform cuda",
         "--capability 9.0 --assume no-fa5 | the nearest known one is 'fa3'",
         "--capability 9.0 --assume fa3 --assume no-fa3 | --assume: both 'fa3' and 'no-fa3'",
-        "--platform cpu --assume fa3 | of platform cpu, which has none",
         "--capability 9.0 --index-topk 5 | --index-topk is for sparse latent layers",
         "--capability 9.0 --kv-lora-rank 512 | --kv-lora-rank is for latent layers; say --use-mla",
         "--capability 9.0 --layer-kind sliding | --layer-kind is for the layers of a model",
@@ -258,6 +257,14 @@ class SelectCommandTest {
 
     assertThat(run.status()).isEqualTo(2);
     assertThat(run.err()).contains(message).doesNotContain("REDACTED");
+  }
+
+  @Test
+  void aPlatformWithoutPackagesSaysSo() {
+    Asking.requireInstalled(Platform.CPU);
+
+    assertThat(run("select --platform cpu --assume fa3").err())
+        .contains("--assume: unknown package 'fa3' of platform cpu, which has none");
   }
 
   @Test
