@@ -33,8 +33,7 @@ public final class Consumer {
     Selector selector =
         BifocalInjector.create(PlatformModules.detect().present()).getInstance(Selector.class);
     SelectionReport selected =
-        selector.require(
-            SelectionRequest.of(layer, selector.policy(Platform.CPU).probe().get()));
+        selector.require(SelectionRequest.of(layer, selector.policy(Platform.CPU).probe().get()));
     EnginePlan plan =
         EnginePlan.of(
             new BatchLimits(1, TOKENS, 64), GroupPlan.of(LayerGroup.of("full", layer), selected));
