@@ -27,7 +27,8 @@ record TraceFile(String name, Seq<TraceRequest> requests) {
   /** What a reader of results from the shipped trace must know. */
   static final Seq<String> CAUTIONS =
       Vector.of(
-          "The window of the trace was chosen for being bursty: twice the week's mean request rate.",
+          "The window of the trace was chosen for being bursty: twice the week's mean request"
+              + " rate.",
           "NumImages is very probably the square of the image count; --image-count says how it is"
               + " read.",
           "The trace has no image positions and no tokens per image; both are chosen here, seeded.",

@@ -16,7 +16,8 @@ class RouteSpecFuzzTest {
       """
       {"policy":"mm-prefix","layers":{"sliding_window":4,"mask":"clamp_both"},"split":true,\
       "lowering":true,"live":2,"requests":[{"query_len":5,"seq_len":12,"images":[[0,8],[9,9]]},\
-      {"query_len":1,"seq_len":3},{"query_len":0,"seq_len":0}]}""";
+      {"query_len":1,"seq_len":3},{"query_len":0,"seq_len":0}]}\
+      """;
 
   private static final List<String> PIECES =
       List.of(

@@ -249,7 +249,8 @@ class SelectCommandTest {
         "--capability 9.0 --use-mla --dcp 2 --cp-kv-cache-interleave-size 24 | block_size 16 must"
             + " be at least cp_kv_cache_interleave_size 24 and divisible by it",
         "--capability 9.0 --dcp-comm-backend ring | --dcp-comm-backend: unknown value 'ring'",
-        "--capability 9.0 -ac { | Unexpected end-of-input: expected close marker for Object, line 1",
+        "--capability 9.0 -ac { | Unexpected end-of-input: expected close marker for Object, line"
+            + " 1",
         "--capability 9.0 -ac [] | attention_config: [], wanted a JSON object",
       })
   void whatWouldNotCountIsRefused(String arguments, String message) {

@@ -151,18 +151,26 @@ class SafetensorsTest {
         "an unknown key | {\"x\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4],\"y\":1}}",
         "a negative size | {\"x\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]}}",
         "a broken size | {\"x\":{\"dtype\":\"F32\",\"shape\":[1.0],\"data_offsets\":[0,4]}}",
-        "a huge size | {\"x\":{\"dtype\":\"F32\",\"shape\":[4611686018427387905],\"data_offsets\":[0,4]}}",
-        "a size beyond 64 bits | {\"x\":{\"dtype\":\"F32\",\"shape\":[18446744073709551617],\"data_offsets\":[0,4]}}",
-        "sizes that overflow | {\"x\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,4]}}",
+        "a huge size |"
+            + " {\"x\":{\"dtype\":\"F32\",\"shape\":[4611686018427387905],\"data_offsets\":[0,4]}}",
+        "a size beyond 64 bits |"
+            + " {\"x\":{\"dtype\":\"F32\",\"shape\":[18446744073709551617],\"data_offsets\":[0,4]}}",
+        "sizes that overflow |"
+            + " {\"x\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,4]}}",
         "a shape of other size | {\"x\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}}",
         "offsets reversed | {\"x\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,0]}}",
         "one offset | {\"x\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4]}}",
-        "an end beyond the file | {\"x\":{\"dtype\":\"F32\",\"shape\":[250000000000],\"data_offsets\":[0,1000000000000]}}",
+        "an end beyond the file |"
+            + " {\"x\":{\"dtype\":\"F32\",\"shape\":[250000000000],\"data_offsets\":[0,1000000000000]}}",
         "a gap before | {\"x\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[1,4]}}",
-        "tensors that overlap | {\"x\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[0,3]},\"y\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[2,4]}}",
-        "a gap between | {\"x\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},\"y\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[2,4]}}",
-        "a name twice | {\"x\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]},\"x\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}",
-        "a text that is a number | {\"__metadata__\":{\"scale\":1},\"x\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}",
+        "tensors that overlap |"
+            + " {\"x\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[0,3]},\"y\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[2,4]}}",
+        "a gap between |"
+            + " {\"x\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},\"y\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[2,4]}}",
+        "a name twice |"
+            + " {\"x\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]},\"x\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}",
+        "a text that is a number |"
+            + " {\"__metadata__\":{\"scale\":1},\"x\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}",
       })
   void malformedHeaderIsRefused(String what, String json) throws IOException {
     Path path = folder.resolve("a.safetensors");

@@ -148,7 +148,8 @@ class AttentionConfigTest {
         "{'minimax_m3_msa_decode_backend':'cuda'} | triton, cutlass",
         "{'flex_attn_block_m':8} | a power of two of at least 16",
         "{'flex_attn_block_m':24} | a power of two of at least 16",
-        "{'flex_attn_q_block_size':16,'flex_attn_block_m':32} | a multiple of flex_attn_block_m, 32",
+        "{'flex_attn_q_block_size':16,'flex_attn_block_m':32} | a multiple of flex_attn_block_m,"
+            + " 32",
         "{'backend_per_kind':[]} | a JSON object",
         "{'backend_per_kind':{'bogus':'X'}} | Unknown KV cache group kind 'bogus'",
         "{'backend':7} | text",
