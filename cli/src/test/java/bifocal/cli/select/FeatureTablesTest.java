@@ -7,6 +7,8 @@ import bifocal.cli.command.CommandRun;
 import bifocal.composite.guice.BifocalInjector;
 import bifocal.composite.guice.PlatformModule;
 import bifocal.composite.guice.PlatformModules;
+import bifocal.core.backend.Feature;
+import bifocal.core.backend.FeatureSet;
 import bifocal.core.device.Platform;
 import bifocal.core.select.PlatformPolicy;
 import bifocal.core.select.Selector;
@@ -19,6 +21,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.Objects;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -94,6 +97,22 @@ class FeatureTablesTest {
         .isSubsetOf("native", "native with pack", "reference only", "not here");
     assertThat(rows.filter(row -> !row.get(3).equals("native")).map(row -> row.get(4)))
         .allMatch(reason -> reason.matches("[A-Z0-9_]+: .+"));
+  }
+
+  @ParameterizedTest(name = "composites as documentation shows them: {0}")
+  @CsvSource({
+    "TRITON_FLASHINFER, '256, 512', 64, cuda 10.x",
+    "TRITON_FLASH_ATTN, '256, 512', %16, cuda 9.x"
+  })
+  void compositesClaimWhatTheReferenceSays(
+      String name, String headSizes, String blockSizes, String devices) {
+    Asking.requireInstalled(Platform.CUDA);
+    FeatureSet features = Asking.SELECTOR.registry().snapshot().require(name).capabilities().all();
+
+    assertThat(features.headSizes()).hasToString(headSizes);
+    assertThat(features.blockSizes()).hasToString(blockSizes);
+    assertThat(features.devices()).hasToString(devices);
+    assertThat(features.has(Feature.DCP)).isFalse();
   }
 
   @Test
