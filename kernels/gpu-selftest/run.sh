@@ -17,6 +17,7 @@ out=$(cd "$1" && pwd -P)
 what=${2:-all}
 failed=0
 before=
+package=bifocal.cuda
 
 java() {
   $before "$here/runtime/bin/java" --enable-native-access=ALL-UNNAMED -Dguice_custom_class_loading=CHILD \
@@ -34,7 +35,7 @@ console() {
   shift
   java -Xmx8g "$@" -cp "$here/tests:$here/lib/*" org.junit.platform.console.ConsoleLauncher execute \
     --disable-banner --disable-ansi-colors --details=tree --include-tag=gpu --fail-if-no-tests \
-    --select-package=bifocal.cuda >"$log" 2>&1
+    "--select-package=$package" >"$log" 2>&1
   status=$?
   grep -a 'compute capability' "$log" | head -n 2
   grep -a -A1 '=>' "$log" | head -n 120
@@ -73,8 +74,11 @@ sanitizer() {
   fi
   for check in memcheck racecheck; do
     before="$tool --tool $check --error-exitcode 9 --target-processes all"
+    [ $check = memcheck ] && before="$before --report-api-errors no"
+    package=bifocal.cuda.triton
     console "$out/$check.log" -Dbifocal.gpu.shapes=3 -Dbifocal.gpu.small=true
     before=
+    package=bifocal.cuda
     grep -a 'ERROR SUMMARY\|RACECHECK SUMMARY' "$out/$check.log"
   done
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes the result files of a run of the bundle: docs/results/DATE-DEVICE.json and .md.
 
-    write_results.py OUT DATE [--driver VERSION] [--into docs/results]
+    write_results.py OUT DATE [--driver VERSION] [--commit HASH] [--into docs/results]
 
 OUT is what run.sh wrote. DATE is the day of the run, yyyy-mm-dd. Numbers are taken as they were measured.
 """
@@ -58,16 +58,19 @@ def main():
     parser.add_argument("out", type=Path)
     parser.add_argument("date")
     parser.add_argument("--driver", help="version of the driver, where the log of the run has it")
+    parser.add_argument("--commit", help="commit of the sources, where the file of the run does not say it")
     parser.add_argument("--into", type=Path, default=Path("docs/results"))
     options = parser.parse_args()
     result = rounded(json.loads((options.out / "bench.json").read_text()))
     result = {"date": options.date} | result
     if options.driver:
         result["driver"] = options.driver
+    if options.commit:
+        result["commit"] = options.commit
     name = f"{options.date}-{re.sub('[^a-z0-9]+', '-', result['device'].lower())}"
     options.into.mkdir(parents=True, exist_ok=True)
-    rows = ",\n  ".join(json.dumps(row) for row in result.pop("rows"))
-    text = json.dumps(result, indent=1)[:-2] + f',\n "rows": [\n  {rows}\n ]\n}}\n'
+    rows = ",\n  ".join(json.dumps(row) for row in result["rows"])
+    text = json.dumps({key: value for key, value in result.items() if key != "rows"}, indent=1)[:-2] + f',\n "rows": [\n  {rows}\n ]\n}}\n'
     json.loads(text)
     (options.into / f"{name}.json").write_text(text)
     host = "\n".join(f"| {cost['backend']} | {cost['forward_micros']:.1f} | {cost['build_micros']:.1f} | "

@@ -12,7 +12,7 @@ final class Splits {
   private static final int LEAST_KEYS = 256;
 
   /** Programs wanted for each multiprocessor when keys are divided. */
-  private static final int PROGRAMS_PER_MULTIPROCESSOR = 3;
+  private static final int PROGRAMS_PER_MULTIPROCESSOR = 2;
 
   private Splits() {}
 
@@ -38,11 +38,11 @@ final class Splits {
     if (10 * programs < 9 * multiprocessors) {
       return PROGRAMS_PER_MULTIPROCESSOR * multiprocessors / programs;
     }
-    return widens ? 2 * multiprocessors / programs : 1;
+    return widens ? PROGRAMS_PER_MULTIPROCESSOR * multiprocessors / programs : 1;
   }
 
   /** Most partial results, each of one query head of one q row, that a compact batch leaves. */
   static long partials(int multiprocessors, int tileRows) {
-    return (PROGRAMS_PER_MULTIPROCESSOR + 1L) * multiprocessors * tileRows;
+    return (long) PROGRAMS_PER_MULTIPROCESSOR * multiprocessors * tileRows;
   }
 }

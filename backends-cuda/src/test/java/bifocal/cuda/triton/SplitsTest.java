@@ -17,8 +17,8 @@ class SplitsTest {
 
   @Test
   void fewTilesAreDividedUntilTheDeviceIsFull() {
-    assertThat(Splits.of(8, MULTIPROCESSORS, false, 32_768, ROOM)).isEqualTo(49);
-    assertThat(Splits.of(64, MULTIPROCESSORS, false, 32_768, ROOM)).isEqualTo(6);
+    assertThat(Splits.of(8, MULTIPROCESSORS, false, 32_768, ROOM)).isEqualTo(33);
+    assertThat(Splits.of(64, MULTIPROCESSORS, false, 32_768, ROOM)).isEqualTo(4);
     assertThat(Splits.of(1, MULTIPROCESSORS, false, 1 << 20, ROOM)).isEqualTo(Splits.MOST);
   }
 
