@@ -71,8 +71,8 @@ final class Borders {
    * checks its range once, before a hot loop.
    */
   private static final DescribedPredicate<JavaClass> BINDINGS =
-      belongToAnyOfNamed("RawMemory")
-          .or(belongToAnyOfNamed("CudaDriver"))
+      belongTo("bifocal.cpu.raw.RawMemory")
+          .or(belongTo("bifocal.cuda.driver.CudaDriver"))
           .or(resideInAnyPackage("..ffi.."))
           .as("bindings (packages ffi, CudaDriver, and RawMemory)");
 
@@ -80,7 +80,7 @@ final class Borders {
   private static final DescribedPredicate<JavaClass> MEMORY_OWNERS =
       resideInAnyPackage(
               "..ffi..", "..memory..", "bifocal.core.cache..", "bifocal.core.workspace..")
-          .or(belongToAnyOfNamed("CudaDriver"))
+          .or(belongTo("bifocal.cuda.driver.CudaDriver"))
           .as("memory owners (packages ffi, memory, cache and workspace, and CudaDriver)");
 
   private Borders() {}
@@ -243,16 +243,16 @@ final class Borders {
         .because("several steps may be under way at once, and each travels in its metadata");
   }
 
-  private static DescribedPredicate<JavaClass> belongToAnyOfNamed(String simpleName) {
+  private static DescribedPredicate<JavaClass> belongTo(String name) {
     return DescribedPredicate.describe(
-        "belong to " + simpleName,
+        "belong to " + name,
         type ->
             Stream.iterate(
                     Optional.of(type),
                     Optional::isPresent,
                     outer -> outer.flatMap(JavaClass::getEnclosingClass))
                 .flatMap(Optional::stream)
-                .anyMatch(outer -> outer.getSimpleName().equals(simpleName)));
+                .anyMatch(outer -> outer.getFullName().equals(name)));
   }
 
   private static DescribedPredicate<JavaClass> implementOneOf(String... interfaces) {

@@ -60,6 +60,25 @@ class CompositeCapabilitiesTest {
     return composite(FakePolicy.imagesToA(), CompositeLimits.NONE).capabilities().all();
   }
 
+  /** C10: a pinned size that no block of both fills is refused with the sizes of each child. */
+  @Test
+  void aPinnedBlockSizeIsRefusedWithTheSizesOfBothChildren() {
+    general.with(PLAIN.withBlockSizes(BlockSizes.multiplesOf(16)));
+    fast.with(PLAIN.withBlockSizes(BlockSizes.exactly(64)));
+    AttentionRequest pinned =
+        new AttentionRequest(TestHost.LAYER, HOPPER, Option.some(48), Deployment.PLAIN);
+
+    InvalidReason reason =
+        new BackendValidator(BackendValidator.Scope.EXECUTION)
+            .validate(composite(FakePolicy.imagesToA(), CompositeLimits.NONE), pinned)
+            .getError()
+            .head();
+
+    assertThat(reason.text()).isEqualTo("block_size not supported");
+    assertThat(reason.seen()).isEqualTo("48");
+    assertThat(reason.wanted()).isEqualTo("GENERAL: %16; FAST: 64");
+  }
+
   @Test
   void setsAreIntersectedInTheGeneralChildsOrder() {
     FeatureSet shared =

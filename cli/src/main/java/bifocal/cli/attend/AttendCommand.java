@@ -38,7 +38,9 @@ import io.vavr.collection.LinkedHashMap;
 import io.vavr.collection.Map;
 import io.vavr.collection.Seq;
 import io.vavr.collection.Vector;
+import java.io.IOException;
 import java.lang.foreign.Arena;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.concurrent.Callable;
 import java.util.function.Supplier;
@@ -139,6 +141,7 @@ public final class AttendCommand implements Callable<Integer>, NamesRequests {
   @Override
   public Integer call() {
     Safetensors.requireWritable(out);
+    requireAnother(in, out);
     try (Arena arena = Arena.ofShared()) {
       AttendCase given = AttendCase.of(Safetensors.read(in, arena));
       Accepted accepted = accepted(given);
@@ -155,6 +158,18 @@ public final class AttendCommand implements Callable<Integer>, NamesRequests {
                   + e.getMessage()
                   + "; raise it with BIFOCAL_JAVA_OPTIONS=-XX:MaxDirectMemorySize=..., or cut the"
                   + " case into parts")
+          .causedBy(e);
+    }
+  }
+
+  private static void requireAnother(Path in, Path out) {
+    try {
+      if (Files.exists(out) && Files.exists(in) && Files.isSameFile(in, out)) {
+        throw CliFailure.of(
+            ErrorCode.INVALID_OPTION, "--out: '" + out + "' is the case itself; name another file");
+      }
+    } catch (IOException e) {
+      throw CliFailure.of(ErrorCode.INVALID_OPTION, "--out: '" + out + "' cannot be looked at")
           .causedBy(e);
     }
   }

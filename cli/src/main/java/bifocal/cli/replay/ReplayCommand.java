@@ -47,10 +47,9 @@ import picocli.CommandLine.Spec;
 @Command(
     name = "replay",
     sortOptions = false,
-    description = {
-      "Serve a real multimodal trace through an attention backend: every step is scheduled, routed",
-      "with a reason, executed, and compared with the reference in places."
-    })
+    description =
+        "Serves a real multimodal trace through an attention backend: every step is scheduled,"
+            + " routed with a reason, executed, and compared with the reference in places.")
 public final class ReplayCommand implements Callable<Integer> {
   private static final int BLOCK_SIZE = 64;
   private static final String AUTOMATIC = "auto";

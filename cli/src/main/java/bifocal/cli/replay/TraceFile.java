@@ -8,8 +8,10 @@ import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.InputStreamReader;
+import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -42,7 +44,7 @@ record TraceFile(String name, Seq<TraceRequest> requests) {
   /**
    * One request.
    *
-   * @param row 0-based line after the header
+   * @param row 0-based, blank lines not counted
    * @param numImages as published
    * @param contextTokens tokens of the prompt, images included
    * @param generatedTokens tokens of the answer
@@ -66,6 +68,9 @@ record TraceFile(String name, Seq<TraceRequest> requests) {
   static TraceFile read(Path file) {
     try (InputStream in = Files.newInputStream(file)) {
       return read(String.valueOf(file.getFileName()), in);
+    } catch (NoSuchFileException e) {
+      throw BifocalException.of(ErrorCode.INVALID_OPTION, "there is no file '" + file + "'")
+          .causedBy(e);
     } catch (IOException e) {
       throw unreadable(file.toString(), e);
     }
@@ -77,9 +82,11 @@ record TraceFile(String name, Seq<TraceRequest> requests) {
     String header = lines.readLine();
     Columns columns = Columns.of(name, header == null ? "" : header);
     List<TraceRequest> requests = new ArrayList<>();
+    int number = 1;
     for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+      number++;
       if (!line.isBlank()) {
-        requests.add(columns.request(requests.size(), line));
+        requests.add(columns.request(requests.size(), number, line));
       }
     }
     return new TraceFile(name, Vector.ofAll(requests));
@@ -98,8 +105,12 @@ record TraceFile(String name, Seq<TraceRequest> requests) {
   }
 
   private static BifocalException unreadable(String name, IOException cause) {
+    String seen =
+        cause instanceof CharacterCodingException
+            ? "bytes that are no UTF-8"
+            : String.valueOf(cause.getMessage());
     return BifocalException.of(
-            ErrorCode.MALFORMED_INPUT, "trace " + name + " cannot be read", cause, "a CSV in UTF-8")
+            ErrorCode.MALFORMED_INPUT, "trace " + name + " cannot be read", seen, "a CSV in UTF-8")
         .causedBy(cause);
   }
 
@@ -115,6 +126,13 @@ record TraceFile(String name, Seq<TraceRequest> requests) {
               names.indexOf("NumImages"),
               names.indexOf("ContextTokens"),
               names.indexOf("GeneratedTokens"));
+      if (names.stream().distinct().count() < names.size()) {
+        throw BifocalException.of(
+            ErrorCode.MALFORMED_INPUT,
+            "header of trace " + name,
+            "'" + header + "'",
+            "each column once");
+      }
       if (columns.context < 0 || columns.generated < 0) {
         throw BifocalException.of(
             ErrorCode.MALFORMED_INPUT,
@@ -125,24 +143,24 @@ record TraceFile(String name, Seq<TraceRequest> requests) {
       return columns;
     }
 
-    TraceRequest request(int row, String line) {
+    TraceRequest request(int row, int number, String line) {
       String[] cells = line.strip().split(",", -1);
       if (cells.length != count) {
         throw BifocalException.of(
             ErrorCode.MALFORMED_INPUT,
-            where(row),
+            where(number),
             cells.length + " cells",
             count + " as in the header");
       }
       return new TraceRequest(
           row,
           timestamp < 0 ? "" : cells[timestamp],
-          images < 0 ? 0 : number(row, "NumImages", cells[images], 0),
-          number(row, "ContextTokens", cells[context], 1),
-          number(row, "GeneratedTokens", cells[generated], 1));
+          images < 0 ? 0 : number(number, "NumImages", cells[images], 0),
+          number(number, "ContextTokens", cells[context], 1),
+          number(number, "GeneratedTokens", cells[generated], 1));
     }
 
-    private int number(int row, String column, String cell, int least) {
+    private int number(int line, String column, String cell, int least) {
       try {
         int value = Integer.parseInt(cell.strip());
         if (value >= least) {
@@ -153,13 +171,13 @@ record TraceFile(String name, Seq<TraceRequest> requests) {
       }
       throw BifocalException.of(
           ErrorCode.MALFORMED_INPUT,
-          column + " in " + where(row),
+          column + " in " + where(line),
           "'" + cell + "'",
           "a whole number from " + least + " to " + Integer.MAX_VALUE);
     }
 
-    private String where(int row) {
-      return "line " + (row + 2) + " of trace " + name;
+    private String where(int line) {
+      return "line " + line + " of trace " + name;
     }
   }
 }

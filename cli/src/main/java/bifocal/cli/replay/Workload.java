@@ -34,7 +34,7 @@ record Workload(Seq<Request> requests, int imageTokens) {
 
     /** Positions that are computed: the last token of the answer is never a query. */
     int positions() {
-      return promptTokens + outputTokens - 1;
+      return Math.toIntExact((long) promptTokens + outputTokens - 1);
     }
 
     int imageCount() {

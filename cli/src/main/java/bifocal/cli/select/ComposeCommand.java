@@ -12,6 +12,7 @@ import bifocal.core.backend.AttentionBackend;
 import bifocal.core.backend.AttentionMetadata;
 import bifocal.core.backend.BackendRegistry;
 import bifocal.core.backend.InvalidReason;
+import bifocal.core.backend.ReasonCode;
 import bifocal.core.error.ErrorCode;
 import bifocal.core.layer.LayerGroup;
 import bifocal.core.route.RoutingPolicy;
@@ -26,8 +27,10 @@ import java.util.concurrent.Callable;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
 
 /** Composes two backends, and says what the pair can do or why it cannot be. */
 @Command(
@@ -64,6 +67,8 @@ public final class ComposeCommand implements Callable<Integer> {
 
   @Mixin private OutputOptions output = new OutputOptions();
 
+  @Spec private CommandSpec spec = CommandSpec.create();
+
   private ComposeCommand(Console console, SelectionOptions options) {
     this.console = console;
     this.options = options;
@@ -97,7 +102,7 @@ public final class ComposeCommand implements Callable<Integer> {
     AttentionBackend<?> a = BackendExpression.of(childA).backend(registry::require, routing);
     AttentionBackend<?> b = BackendExpression.of(childB).backend(registry::require, routing);
     AttentionBackend<?> pair = pair(a, b, routing);
-    if (!options.namesDevice()) {
+    if (!options.anyGiven(spec)) {
       return Composition.of(
           pair,
           routing,
@@ -123,6 +128,13 @@ public final class ComposeCommand implements Callable<Integer> {
     return made.get();
   }
 
+  /** One reason as JSON gives it. */
+  private record Reason(ReasonCode code, String text, String seen, String wanted) {
+    static Reason of(InvalidReason reason) {
+      return new Reason(reason.code(), reason.text(), reason.seen(), reason.wanted());
+    }
+  }
+
   private static CliFailure refused(
       AttentionBackend<?> a, AttentionBackend<?> b, Seq<InvalidReason> reasons) {
     return CliFailure.of(
@@ -132,6 +144,6 @@ public final class ComposeCommand implements Callable<Integer> {
                 + b.name()
                 + " cannot be composed: "
                 + reasons.map(r -> r.text() + " (" + r.seen() + ")").mkString("; "))
-        .with("reasons", reasons);
+        .with("reasons", reasons.map(Reason::of));
   }
 }

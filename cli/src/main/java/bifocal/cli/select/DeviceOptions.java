@@ -73,11 +73,6 @@ final class DeviceOptions {
     return policy.simulate(description());
   }
 
-  /** Whether a device is described. */
-  boolean named() {
-    return simulated().isDefined();
-  }
-
   /** An option that belongs to another platform than the one that is named is not passed over. */
   private Option<Platform> simulated() {
     Option<Platform> named =

@@ -7,9 +7,12 @@ import bifocal.core.select.Role;
 import bifocal.core.select.SelectionReport;
 import bifocal.core.select.SelectionRequest;
 import bifocal.core.select.Selector;
+import io.vavr.collection.LinkedHashSet;
 import io.vavr.collection.Seq;
+import io.vavr.collection.Set;
 import io.vavr.collection.Vector;
 import picocli.CommandLine;
+import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 
 /** All options of a selection. */
@@ -18,6 +21,7 @@ final class SelectionOptions {
   private final LayerOptions layer = new LayerOptions();
   private final ConfigurationOptions configuration = new ConfigurationOptions();
   private final Strictness strictness = new Strictness();
+  private Set<String> names = LinkedHashSet.empty();
 
   /** How much counts as support. */
   static final class Strictness {
@@ -29,16 +33,18 @@ final class SelectionOptions {
 
   /** Adds the options to a command. */
   CommandLine addedTo(CommandLine command) {
+    Set<String> others = LinkedHashSet.ofAll(command.getCommandSpec().optionsMap().keySet());
     command.addMixin("device", device);
     command.addMixin("layer", layer);
     command.addMixin("strictness", strictness);
     configuration.addTo(command.getCommandSpec());
+    names = LinkedHashSet.ofAll(command.getCommandSpec().optionsMap().keySet()).removeAll(others);
     return command;
   }
 
-  /** Whether a device is described. */
-  boolean namesDevice() {
-    return device.named();
+  /** Whether the command line of a command that has these options holds one of them. */
+  boolean anyGiven(CommandSpec command) {
+    return names.exists(command.commandLine().getParseResult()::hasMatchedOption);
   }
 
   /** The options of the layer. */

@@ -47,7 +47,9 @@ public final class BackendValidator {
           case REFERENCE -> capabilities.reference();
         };
     Seq<InvalidReason> table =
-        TableChecks.of(request, features).appendAll(logSumExp(backend, request, features));
+        TableChecks.of(request, features)
+            .map(reason -> sizesOfChildren(backend, request, reason))
+            .appendAll(logSumExp(backend, request, features));
     Seq<InvalidReason> reasons =
         table.appendAll(combination(backend, request, table)).appendAll(host(backend, request));
     return reasons.isEmpty()
@@ -74,6 +76,19 @@ public final class BackendValidator {
             && features.has(Feature.DCP);
     return Option.when(
         needed && !features.has(Feature.LSE), () -> withoutLogSumExp(backend, request, features));
+  }
+
+  /** What each child of a composite would take instead of the block size that neither shares. */
+  private static InvalidReason sizesOfChildren(
+      AttentionBackend<?> backend, AttentionRequest request, InvalidReason reason) {
+    return reason.code() == ReasonCode.BLOCK_SIZE && backend instanceof Composed pair
+        ? reason.wanting(sizes(pair, Child.A, request) + "; " + sizes(pair, Child.B, request))
+        : reason;
+  }
+
+  private static String sizes(Composed pair, Child child, AttentionRequest request) {
+    AttentionBackend<?> own = pair.child(child);
+    return own.name() + ": " + own.capabilities(pair.asked(child, request)).all().blockSizes();
   }
 
   /** Names the child that is to blame, where the backend is a composite. */

@@ -67,6 +67,11 @@ public final class InvalidReason {
     return new InvalidReason(code, () -> backend + ": " + text(), seen, wanted);
   }
 
+  /** The same reason with another word on what the backend can do. */
+  InvalidReason wanting(Object other) {
+    return new InvalidReason(code, text, seen, other);
+  }
+
   /** Members of a set are listed; a device goes by its label. */
   private static String inWords(Object value) {
     return switch (value) {

@@ -113,7 +113,7 @@ public sealed interface AttentionLayerSpec {
 
     public Dense {
       requireHeads(numHeads, numKvHeads, headSize, headSizeV);
-      requireFinite("attention scale", scale);
+      requireScale(scale);
       softcap.forEach(Dense::requireSoftcap);
     }
 
@@ -273,8 +273,12 @@ public sealed interface AttentionLayerSpec {
 
     private static void requireSoftcap(double cap) {
       requireFinite("softcap", cap);
-      if (cap <= 0) {
-        throw BifocalException.of(ErrorCode.INVALID_PARAMETER, "softcap", cap, "a positive number")
+      if (cap < Float.MIN_NORMAL || cap > Float.MAX_VALUE) {
+        throw BifocalException.of(
+                ErrorCode.INVALID_PARAMETER,
+                "softcap",
+                cap,
+                "a positive number that kernels can hold, from 1.2e-38 to 3.4e38")
             .withRemedy("leave softcap out when there is none");
       }
     }
@@ -333,7 +337,7 @@ public sealed interface AttentionLayerSpec {
 
     public Mla {
       requireHeads(numHeads, 1, kvLoraRank + qkRopeHeadDim, kvLoraRank);
-      requireFinite("attention scale", scale);
+      requireScale(scale);
     }
 
     /** The same layer with another KV cache type. */
@@ -542,6 +546,17 @@ public sealed interface AttentionLayerSpec {
   private static void requirePositive(String what, int value) {
     if (value < 1) {
       throw BifocalException.of(ErrorCode.INVALID_PARAMETER, what, value, "at least 1");
+    }
+  }
+
+  private static void requireScale(double scale) {
+    requireFinite("attention scale", scale);
+    if (Math.abs(scale) > Float.MAX_VALUE) {
+      throw BifocalException.of(
+          ErrorCode.INVALID_PARAMETER,
+          "attention scale",
+          scale,
+          "a number that kernels can hold, up to 3.4e38");
     }
   }
 

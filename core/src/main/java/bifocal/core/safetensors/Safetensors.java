@@ -9,11 +9,14 @@ import io.vavr.Tuple2;
 import io.vavr.collection.LinkedHashMap;
 import io.vavr.collection.Map;
 import java.io.IOException;
+import java.io.OutputStream;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.channels.Channels;
 import java.nio.channels.FileChannel;
+import java.nio.channels.WritableByteChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
@@ -171,12 +174,29 @@ public record Safetensors(Map<String, String> metadata, Map<String, TensorView> 
   }
 
   /**
-   * Writes a file as a whole: until everything is written, what was there before stays there.
+   * Writes a file as a whole: until everything is written, what was there before stays there. A
+   * symbolic link stays one, and what it names is written; a pipe or a device takes the bytes as
+   * they come.
    *
    * @throws BifocalException {@code INVALID_OPTION} when the file cannot be written
    */
   public void write(Path path) {
     requireLittleEndian();
+    try {
+      if (Files.exists(path) && !Files.isRegularFile(path)) {
+        try (OutputStream out = Files.newOutputStream(path, StandardOpenOption.WRITE)) {
+          write(Channels.newChannel(out));
+        }
+      } else {
+        writeWhole(Files.isSymbolicLink(path) && Files.exists(path) ? path.toRealPath() : path);
+      }
+    } catch (IOException e) {
+      throw BifocalException.of(ErrorCode.INVALID_OPTION, "'" + path + "' cannot be written")
+          .causedBy(e);
+    }
+  }
+
+  private void writeWhole(Path path) throws IOException {
     Path unfinished =
         folder(path)
             .resolve("." + path.getFileName() + "." + ProcessHandle.current().pid() + ".part");
@@ -188,9 +208,6 @@ public record Safetensors(Map<String, String> metadata, Map<String, TensorView> 
       }
       Files.move(
           unfinished, path, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
-    } catch (IOException e) {
-      throw BifocalException.of(ErrorCode.INVALID_OPTION, "'" + path + "' cannot be written")
-          .causedBy(e);
     } finally {
       discard(unfinished);
     }
@@ -204,7 +221,7 @@ public record Safetensors(Map<String, String> metadata, Map<String, TensorView> 
     }
   }
 
-  private void write(FileChannel channel) throws IOException {
+  private void write(WritableByteChannel channel) throws IOException {
     byte[] header = header();
     ByteBuffer prefix = ByteBuffer.allocate(PREFIX).order(ByteOrder.LITTLE_ENDIAN);
     drain(channel, prefix.putLong(0, header.length));
@@ -246,7 +263,7 @@ public record Safetensors(Map<String, String> metadata, Map<String, TensorView> 
     return json + " ".repeat(Math.floorMod(-bytes, PREFIX));
   }
 
-  private static void drain(FileChannel channel, ByteBuffer from) throws IOException {
+  private static void drain(WritableByteChannel channel, ByteBuffer from) throws IOException {
     while (from.hasRemaining()) {
       channel.write(from);
     }

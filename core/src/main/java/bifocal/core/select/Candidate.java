@@ -5,6 +5,7 @@ import bifocal.core.backend.InvalidReason;
 import io.vavr.Lazy;
 import io.vavr.collection.Seq;
 import io.vavr.control.Option;
+import java.util.function.Supplier;
 
 /**
  * One backend that was considered.
@@ -23,6 +24,16 @@ public record Candidate(
   /** What would have to change, or what is worth knowing of a valid candidate. */
   public Option<String> hint() {
     return advice.get();
+  }
+
+  /** The same candidate with more advice. */
+  Candidate advising(Supplier<String> more) {
+    return new Candidate(
+        backend,
+        priority,
+        valid,
+        reasons,
+        Lazy.of(() -> Option.some(hint().map(h -> h + "; ").getOrElse("") + more.get())));
   }
 
   /** The name and what speaks against it, or {@code ok}. */

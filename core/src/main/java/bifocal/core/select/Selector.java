@@ -5,7 +5,9 @@ import bifocal.core.backend.AttentionObserver;
 import bifocal.core.backend.BackendName;
 import bifocal.core.backend.BackendRegistry;
 import bifocal.core.backend.BackendValidator;
+import bifocal.core.backend.Feature;
 import bifocal.core.backend.InvalidReason;
+import bifocal.core.backend.ReasonCode;
 import bifocal.core.cache.KvCacheDtype;
 import bifocal.core.device.Platform;
 import bifocal.core.error.BifocalException;
@@ -345,7 +347,22 @@ public final class Selector {
 
     private Candidate candidate(Judgement judged) {
       int at = plan.order().indexOf(judged.backend().name());
-      return judged.candidate(Option.when(at >= 0, at + 1));
+      Candidate candidate = judged.candidate(Option.when(at >= 0, at + 1));
+      return judged.reasons().exists(reason -> reason.code() == ReasonCode.LSE)
+          ? candidate.advising(this::whoReturnsLogSumExp)
+          : candidate;
+    }
+
+    private String whoReturnsLogSumExp() {
+      Seq<BackendName> able =
+          backends
+              .having(Feature.LSE)
+              .flatMap(backends::find)
+              .filter(backend -> validator.validate(backend, plan.asked()).isValid())
+              .map(AttentionBackend::name);
+      return able.isEmpty()
+          ? "no registered backend returns one for this layer"
+          : "it is returned by " + able.mkString(", ");
     }
 
     private Seq<String> warnings(Seq<Judgement> judged, Judgement first) {

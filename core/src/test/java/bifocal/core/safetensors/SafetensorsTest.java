@@ -58,6 +58,17 @@ class SafetensorsTest {
   }
 
   @Test
+  void aLinkStaysALinkAndItsTargetIsWritten() throws IOException {
+    Path target = Files.writeString(folder.resolve("target.safetensors"), "before");
+    Path link = Files.createSymbolicLink(folder.resolve("link.safetensors"), target);
+
+    Safetensors.of(LinkedHashMap.of("x", floats(1, 2, 3, 4, 5, 6))).write(link);
+
+    assertThat(link).isSymbolicLink();
+    assertThat(Safetensors.read(target, arena).tensors().keySet()).containsExactly("x");
+  }
+
+  @Test
   void dataBeginsAtAMultipleOfEightBytes() throws IOException {
     Path path = folder.resolve("a.safetensors");
     Safetensors.of(LinkedHashMap.of("odd", floats(1, 2, 3, 4, 5, 6))).write(path);
