@@ -45,9 +45,9 @@ class CudaSessionsTest {
     try (CudaContext context = CudaContext.primary(fake.driver(), 0);
         Arena arena = Arena.ofConfined()) {
       KernelPack pack = KernelPack.open(packs, context.device().capability()).get();
-      try (TritonDevice device = TritonDevice.of(context, pack);
-          DeviceSession session =
-              new CudaSessions(TritonHost.with(device)).open(AttentionObserver.NONE)) {
+      try (TritonDevice device = TritonDevice.of(context, pack)) {
+        DeviceSession session =
+            new CudaSessions(TritonHost.with(device)).open(AttentionObserver.NONE);
         MemorySegment sent = arena.allocateFrom(ValueLayout.JAVA_INT, 3, 1, 4, 1);
         MemorySegment received = arena.allocate(16);
         MemorySegment memory = session.allocate("numbers", 16);
