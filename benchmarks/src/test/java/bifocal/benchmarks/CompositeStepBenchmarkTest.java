@@ -6,6 +6,7 @@ import com.sun.management.ThreadMXBean;
 import java.lang.foreign.ValueLayout;
 import java.lang.management.ManagementFactory;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
@@ -14,6 +15,7 @@ import org.junit.jupiter.params.provider.EnumSource;
  * figures come from {@code -prof gc}; here they are counted over a fixed number of calls, so that
  * the harness itself does not count.
  */
+@ExtendWith(NeedsCpu.class)
 final class CompositeStepBenchmarkTest {
   private static final double BUILD_BYTES = 8 * 1024;
 

@@ -8,9 +8,11 @@ import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
+import org.junit.jupiter.api.extension.ExtendWith;
 
 /** What a process keeps of its steps. */
 @EnabledOnOs(OS.LINUX)
+@ExtendWith(NeedsCpu.class)
 final class ResidentMemoryTest {
   private static final int STEPS = 10_000;
 

@@ -10,8 +10,10 @@ import java.lang.management.ManagementFactory;
 import java.util.function.Supplier;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
 
 /** The benchmark runs once, and stays within bounds that a loaded machine keeps, too. */
+@ExtendWith(NeedsCpu.class)
 class SelectionBenchmarkTest {
   private static final int CALLS = 4_000;
   private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
