@@ -1,6 +1,7 @@
 package bifocal.cpu.kernel;
 
 import static bifocal.cpu.raw.RawMemory.readFloat;
+import static bifocal.cpu.raw.RawMemory.readInt;
 import static bifocal.cpu.raw.RawMemory.writeFloat;
 
 import bifocal.cpu.cache.KernelType;
@@ -189,7 +190,7 @@ public final class ScalarTileMath implements TileMath {
 
   @Override
   public boolean readsPairs(KernelType type, int rows) {
-    return false;
+    return type == KernelType.BFLOAT16 && rows <= rowBlock();
   }
 
   @Override
@@ -204,7 +205,26 @@ public final class ScalarTileMath implements TileMath {
       int headSize,
       long s,
       long sStride) {
-    throw new UnsupportedOperationException("packed keys");
+    for (int r = 0; r < rows; r++) {
+      long from = q + r * qStride;
+      long to = s + r * sStride;
+      pairGroup(from, k0, headSize, to);
+      pairGroup(from, k1, headSize, to + ROW);
+      pairGroup(from, k2, headSize, to + 2 * ROW);
+      pairGroup(from, k3, headSize, to + 3 * ROW);
+    }
+  }
+
+  private static void pairGroup(long q, long k, int headSize, long s) {
+    for (int j = 0; j < SUB_BLOCK; j++) {
+      float sum = 0;
+      for (int d = 0; d < headSize; d += 2) {
+        int word = readInt(k + ROW * (d / 2) + 4L * j);
+        sum += readFloat(q + 4L * d) * first(word);
+        sum += readFloat(q + 4L * d + 4) * second(word);
+      }
+      writeFloat(s + 4L * j, sum);
+    }
   }
 
   @Override
@@ -218,6 +238,30 @@ public final class ScalarTileMath implements TileMath {
       long vStride,
       int pairs,
       int columns) {
-    throw new UnsupportedOperationException("packed values");
+    for (int r = 0; r < rows; r++) {
+      for (int c = 0; c < columns; c++) {
+        pairColumn(o + r * oStride + 4L * c, p + r * pStride, v + 4L * c, vStride, pairs);
+      }
+    }
+  }
+
+  private static void pairColumn(long o, long p, long v, long vStride, int pairs) {
+    float sum = readFloat(o);
+    for (int t = 0; t < pairs; t++) {
+      int word = readInt(v + t * vStride);
+      sum += readFloat(p + 8L * t) * first(word);
+      sum += readFloat(p + 8L * t + 4) * second(word);
+    }
+    writeFloat(o, sum);
+  }
+
+  /** The bfloat16 in the lower half of a word. */
+  private static float first(int word) {
+    return Float.intBitsToFloat(word << 16);
+  }
+
+  /** The bfloat16 in the upper half of a word. */
+  private static float second(int word) {
+    return Float.intBitsToFloat(word & 0xffff0000);
   }
 }

@@ -8,18 +8,27 @@ import bifocal.core.layer.AttentionMask;
 import bifocal.core.tensor.DType;
 import bifocal.cpu.attention.Scene.Request;
 import bifocal.cpu.attention.Scene.Result;
+import bifocal.cpu.cache.KernelType;
 import bifocal.cpu.kernel.JavaKernels;
+import bifocal.cpu.kernel.ScalarTileMath;
 import bifocal.cpu.kernel.TileMath;
 import bifocal.cpu.thread.CpuThreads;
 import bifocal.cpu.vector.VectorTileMath;
 import java.lang.reflect.Proxy;
-import org.junit.jupiter.api.Test;
+import java.util.stream.Stream;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /** Few rows read packed keys and values as they lie; many unpack them first. Both are one sum. */
 final class PairPathTest {
-  @Test
-  void packedAndUnpackedElementsGiveTheSameBits() {
-    TileMath packed = new VectorTileMath();
+  static Stream<TileMath> maths() {
+    return Stream.of(new VectorTileMath(), new ScalarTileMath());
+  }
+
+  @ParameterizedTest
+  @MethodSource("maths")
+  void packedAndUnpackedElementsGiveTheSameBits(TileMath packed) {
+    assertThat(packed.readsPairs(KernelType.BFLOAT16, 1)).isTrue();
     TileMath unpacked =
         (TileMath)
             Proxy.newProxyInstance(

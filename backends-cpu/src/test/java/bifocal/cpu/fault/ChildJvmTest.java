@@ -10,6 +10,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -131,8 +132,7 @@ final class ChildJvmTest {
     try {
       compiler = new ProcessBuilder(command).redirectErrorStream(true).start();
     } catch (IOException e) {
-      assumeTrue(false, "no C compiler: " + e.getMessage());
-      return library;
+      return Assumptions.abort("no C compiler: " + e.getMessage());
     }
     String text = new String(compiler.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
     assertThat(compiler.waitFor()).as(text).isZero();

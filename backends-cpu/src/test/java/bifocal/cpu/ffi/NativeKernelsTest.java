@@ -2,7 +2,6 @@ package bifocal.cpu.ffi;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
-import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
@@ -11,6 +10,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
+import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -91,8 +91,7 @@ final class NativeKernelsTest {
               .redirectErrorStream(true)
               .start();
     } catch (IOException e) {
-      assumeTrue(false, "no C compiler: " + e.getMessage());
-      return library;
+      return Assumptions.abort("no C compiler: " + e.getMessage());
     }
     compiler.getInputStream().readAllBytes();
     assertThat(compiler.waitFor(60, TimeUnit.SECONDS)).isTrue();
