@@ -61,9 +61,9 @@ static const struct {
     {901, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED", "operation failed due to a previous error during capture", 0},
 };
 
-enum kind { CONTEXT, MEMORY, HOST, STREAM, EVENT, LIBRARY, GRAPH, EXEC, KINDS };
-static const char *const KIND_NAMES[KINDS] = {"context", "memory", "host",  "stream",
-                                              "event",   "library", "graph", "exec"};
+enum kind { CONTEXT, MEMORY, HOST, STREAM, EVENT, LIBRARY, GRAPH, EXEC, POOL, KINDS };
+static const char *const KIND_NAMES[KINDS] = {"context", "memory",  "host",  "stream", "event",
+                                              "library", "graph", "exec",  "pool"};
 
 struct parameter {
   size_t offset;
@@ -124,12 +124,21 @@ struct event {
   long tick;
 };
 
+/* Memory that is kept for the next allocation: what is used, and what the device gave. */
+struct pool {
+  int device;
+  size_t used;
+  size_t reserved;
+  size_t kept; /* most that stays reserved over a synchronisation */
+};
+
 /* Everything that was made and not destroyed. */
 struct live {
   enum kind kind;
   void *object;
   size_t bytes;
   int device;
+  struct pool *pool; /* of memory that came from one */
   struct live *next;
 };
 
@@ -141,6 +150,7 @@ static struct live *alive;
 static int device_count = 1;
 static int capability_major = 9;
 static int capability_minor = 0;
+static int pools = 1;
 static size_t memory_bytes = (size_t)1 << 30;
 static size_t memory_used;
 static int driver_version = 13000;
@@ -149,6 +159,7 @@ static int primary_references[MOST_DEVICES];
 static long ticks;
 static int sticky;
 static int busy;
+static long early;
 static launch_observer observer;
 
 static const char *calls[MOST_CALLS];
@@ -340,6 +351,7 @@ EXPORT void fake_reset(void) {
   device_count = 1;
   capability_major = 9;
   capability_minor = 0;
+  pools = 1;
   memory_bytes = (size_t)1 << 30;
   memory_used = 0;
   memset(primary, 0, sizeof primary);
@@ -347,6 +359,7 @@ EXPORT void fake_reset(void) {
   ticks = 0;
   sticky = 0;
   busy = 0;
+  early = 0;
   observer = NULL;
   call_count = 0;
   fail_index = -1;
@@ -360,6 +373,12 @@ EXPORT void fake_devices(int count, int major, int minor, uint64_t bytes) {
   capability_major = major;
   capability_minor = minor;
   memory_bytes = bytes;
+}
+
+/* Whether the devices have memory pools. */
+EXPORT void fake_pools(int on) {
+  LOCKED;
+  pools = on;
 }
 
 /* The call of this index, counted from the last reset, fails. -1 for none. */
@@ -377,10 +396,16 @@ EXPORT void fake_fail(const char *symbol, int64_t nth, int code) {
   fail_code = code;
 }
 
-/* While busy, queries say that the device is not ready. */
+/* While busy, queries say that the device is not ready; waiting for the context or a stream ends it. */
 EXPORT void fake_busy(int on) {
   LOCKED;
   busy = on;
+}
+
+/* How often something that the device may be using was given back while it was busy. */
+EXPORT int64_t fake_early(void) {
+  LOCKED;
+  return early;
 }
 
 EXPORT int64_t fake_calls(void) {
@@ -550,6 +575,9 @@ EXPORT int cuDeviceGetAttribute(int *value, int attribute, int device) {
     case 97:
       *value = 232448;
       return SUCCESS;
+    case 115:
+      *value = pools;
+      return SUCCESS;
     default:
       return INVALID_VALUE;
   }
@@ -682,9 +710,28 @@ static int submit(uint64_t handle, const struct step *step) {
   return SUCCESS;
 }
 
+/* All work is done: pools give back what they need not keep. */
+static void settle(void) {
+  busy = 0;
+  for (struct live *one = alive; one; one = one->next) {
+    if (one->kind == POOL) {
+      struct pool *pool = one->object;
+      size_t stays = pool->used > pool->kept ? pool->used : pool->kept;
+      if (pool->reserved > stays) {
+        memory_used -= pool->reserved - stays;
+        pool->reserved = stays;
+      }
+    }
+  }
+}
+
 EXPORT int cuCtxSynchronize(void) {
   ENTER_CONTEXT(cuCtxSynchronize);
-  return unsafe_in_capture();
+  int capture = unsafe_in_capture();
+  if (!capture) {
+    settle();
+  }
+  return capture;
 }
 
 EXPORT int cuStreamCreate(uint64_t *out, unsigned flags) {
@@ -699,6 +746,7 @@ EXPORT int cuStreamCreate(uint64_t *out, unsigned flags) {
 
 EXPORT int cuStreamDestroy_v2(uint64_t handle) {
   ENTER_RELEASE(cuStreamDestroy_v2);
+  early += busy;
   struct stream *stream = stream_of(handle);
   if (!stream) {
     return INVALID_HANDLE;
@@ -718,6 +766,7 @@ EXPORT int cuStreamSynchronize(uint64_t handle) {
     stream->capturing = 2;
     return CAPTURE_UNSUPPORTED;
   }
+  settle();
   return SUCCESS;
 }
 
@@ -837,15 +886,108 @@ EXPORT int cuMemAlloc_v2(uint64_t *address, size_t bytes) {
   return SUCCESS;
 }
 
+/* What came from a pool stays reserved by it. */
+static void release_memory(struct live *block) {
+  if (block->pool) {
+    block->pool->used -= block->bytes;
+  } else {
+    memory_used -= block->bytes;
+  }
+  void *address = block->object;
+  drop(MEMORY, address);
+  free(address);
+}
+
 EXPORT int cuMemFree_v2(uint64_t address) {
   ENTER_RELEASE(cuMemFree_v2);
+  early += busy;
   struct live *block = find(MEMORY, (void *)address);
   if (!block) {
     return INVALID_VALUE;
   }
-  memory_used -= block->bytes;
-  drop(MEMORY, (void *)address);
-  free((void *)address);
+  release_memory(block);
+  return scripted;
+}
+
+EXPORT int cuMemPoolCreate(uint64_t *out, const int *properties) {
+  ENTER_CONTEXT(cuMemPoolCreate);
+  /* pinned memory of a device, without a handle for other processes */
+  if (properties[0] != 1 || properties[1] != 0 || properties[2] != 1 ||
+      properties[3] >= device_count) {
+    return INVALID_VALUE;
+  }
+  struct pool *pool = calloc(1, sizeof *pool);
+  pool->device = properties[3];
+  add(POOL, pool, 0, pool->device);
+  *out = (uint64_t)pool;
+  return SUCCESS;
+}
+
+EXPORT int cuMemPoolDestroy(uint64_t handle) {
+  ENTER_RELEASE(cuMemPoolDestroy);
+  struct pool *pool = (struct pool *)handle;
+  if (!find(POOL, pool) || pool->used) {
+    return INVALID_VALUE;
+  }
+  memory_used -= pool->reserved;
+  drop(POOL, pool);
+  free(pool);
+  return scripted;
+}
+
+/* 4 what stays reserved, 5 what is reserved, 7 what is used */
+EXPORT int cuMemPoolSetAttribute(uint64_t handle, int attribute, const uint64_t *value) {
+  ENTER_CONTEXT(cuMemPoolSetAttribute);
+  if (!find(POOL, (void *)handle) || attribute != 4) {
+    return INVALID_VALUE;
+  }
+  ((struct pool *)handle)->kept = *value;
+  return SUCCESS;
+}
+
+EXPORT int cuMemPoolGetAttribute(uint64_t handle, int attribute, uint64_t *value) {
+  ENTER_CONTEXT(cuMemPoolGetAttribute);
+  if (!find(POOL, (void *)handle) || (attribute != 5 && attribute != 7)) {
+    return INVALID_VALUE;
+  }
+  *value = attribute == 5 ? ((struct pool *)handle)->reserved : ((struct pool *)handle)->used;
+  return SUCCESS;
+}
+
+EXPORT int cuMemAllocFromPoolAsync(uint64_t *address, size_t bytes, uint64_t handle,
+                                   uint64_t stream) {
+  ENTER_CONTEXT(cuMemAllocFromPoolAsync);
+  struct pool *pool = (struct pool *)handle;
+  if (bytes == 0 || !find(POOL, pool) || (stream && !stream_of(stream))) {
+    return INVALID_VALUE;
+  }
+  size_t used = pool->used + bytes;
+  size_t more = used > pool->reserved ? used - pool->reserved : 0;
+  if (more > memory_bytes - memory_used) {
+    return OUT_OF_MEMORY;
+  }
+  void *block = aligned_alloc(512, (bytes + 511) / 512 * 512);
+  if (!block) {
+    return OUT_OF_MEMORY;
+  }
+  memset(block, 0xA5, bytes);
+  memory_used += more;
+  pool->reserved += more;
+  pool->used = used;
+  add(MEMORY, block, bytes, current_device());
+  alive->pool = pool;
+  *address = (uint64_t)block;
+  return SUCCESS;
+}
+
+/* In the order of the stream, so the device may be busy. */
+EXPORT int cuMemFreeAsync(uint64_t address, uint64_t stream) {
+  ENTER_RELEASE(cuMemFreeAsync);
+  struct live *block = find(MEMORY, (void *)address);
+  if (!block || !block->pool || (stream && !stream_of(stream))) {
+    return INVALID_VALUE;
+  }
+  release_memory(block);
   return scripted;
 }
 
@@ -874,6 +1016,7 @@ EXPORT int cuMemHostAlloc(void **address, size_t bytes, unsigned flags) {
 
 EXPORT int cuMemFreeHost(void *address) {
   ENTER_RELEASE(cuMemFreeHost);
+  early += busy;
   if (!find(HOST, address)) {
     return INVALID_VALUE;
   }
@@ -1022,6 +1165,7 @@ EXPORT int cuLibraryLoadData(uint64_t *out, const void *code, void *jit_options,
 
 EXPORT int cuLibraryUnload(uint64_t handle) {
   ENTER_RELEASE(cuLibraryUnload);
+  early += busy;
   if (!find(LIBRARY, (void *)handle)) {
     return INVALID_HANDLE;
   }
@@ -1279,6 +1423,7 @@ EXPORT int cuGraphDestroy(uint64_t graph) {
 
 EXPORT int cuGraphExecDestroy(uint64_t exec) {
   ENTER_RELEASE(cuGraphExecDestroy);
+  early += busy;
   if (!find(EXEC, (void *)exec)) {
     return INVALID_VALUE;
   }

@@ -33,14 +33,20 @@ final class CudaSession implements DeviceSession {
   CudaSession(CudaContext context, AttentionObserver observer) {
     this.context = context;
     this.stream = CudaStream.create(context);
-    this.memory = CudaMemory.unlimited(context);
     try {
       this.launch = new CudaLaunchContext(stream, observer);
+      this.memory = memory(stream);
     } catch (RuntimeException failure) {
       stream.close();
       throw failure;
     }
     this.clearing = new StreamBlockMemory(stream);
+  }
+
+  private static CudaMemory memory(CudaStream stream) {
+    return stream.context().device().memoryPools()
+        ? CudaMemory.pooled(stream, Long.MAX_VALUE)
+        : CudaMemory.unlimited(stream.context());
   }
 
   @Override

@@ -257,22 +257,36 @@ public final class CudaContext implements AutoCloseable {
   }
 
   /**
-   * Gives something back. On a lost device there is nothing to give, and nothing is called. A
-   * failure to make the context current does not keep the memory.
+   * Gives something back that no launch under way is using. On a lost device there is nothing to
+   * give, and nothing is called. A failure before does not keep what is given back.
    */
   void release(String function, IntSupplier call) {
+    giveBack(function, call, false);
+  }
+
+  /** The same for what launches under way may be using: waits until all of them are done. */
+  void releaseWhenIdle(String function, IntSupplier call) {
+    giveBack(function, call, true);
+  }
+
+  private void giveBack(String function, IntSupplier call, boolean whenIdle) {
     if (lost.isDefined() || closed) {
       return;
     }
-    int entered = driver.contextSetCurrent(handle);
-    Option<BifocalException> refused =
-        entered == SUCCESS ? Option.none() : Option.some(failure("cuCtxSetCurrent", entered));
+    Option<BifocalException> refused = refusal("cuCtxSetCurrent", driver.contextSetCurrent(handle));
+    if (whenIdle && refused.isEmpty()) {
+      refused = refusal("cuCtxSynchronize", driver.contextSynchronize());
+    }
     if (lost.isEmpty()) {
       check(function, call.getAsInt());
     }
     if (refused.isDefined()) {
       throw refused.get();
     }
+  }
+
+  private Option<BifocalException> refusal(String function, int code) {
+    return code == SUCCESS ? Option.none() : Option.some(failure(function, code));
   }
 
   /** Turns a result into an exception, unless it is success. */

@@ -23,6 +23,7 @@ import java.lang.foreign.ValueLayout;
  * @param multiprocessors number of streaming multiprocessors
  * @param memoryBytes size of the device's memory
  * @param sharedBytesPerBlock most shared memory that a block may ask for
+ * @param memoryPools whether memory can be allocated in the order of a stream
  */
 public record CudaDevice(
     int ordinal,
@@ -31,11 +32,13 @@ public record CudaDevice(
     ComputeCapability capability,
     int multiprocessors,
     long memoryBytes,
-    int sharedBytesPerBlock) {
+    int sharedBytesPerBlock,
+    boolean memoryPools) {
   private static final int MULTIPROCESSORS = 16;
   private static final int CAPABILITY_MAJOR = 75;
   private static final int CAPABILITY_MINOR = 76;
   private static final int SHARED_BYTES_PER_BLOCK = 97;
+  private static final int MEMORY_POOLS = 115;
   private static final int LONGEST_NAME = 256;
 
   static Seq<CudaDevice> all(CudaDriver driver) {
@@ -76,7 +79,8 @@ public record CudaDevice(
               attribute(driver, number, CAPABILITY_MINOR, handle)),
           attribute(driver, number, MULTIPROCESSORS, handle),
           bytes.get(ValueLayout.JAVA_LONG, 0),
-          attribute(driver, number, SHARED_BYTES_PER_BLOCK, handle));
+          attribute(driver, number, SHARED_BYTES_PER_BLOCK, handle),
+          attribute(driver, number, MEMORY_POOLS, handle) != 0);
     }
   }
 

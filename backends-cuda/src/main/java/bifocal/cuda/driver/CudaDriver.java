@@ -61,6 +61,12 @@ public final class CudaDriver {
   private final MethodHandle memoryAllocate;
   private final MethodHandle memoryFree;
   private final MethodHandle memoryGetInfo;
+  private final MethodHandle poolCreate;
+  private final MethodHandle poolDestroy;
+  private final MethodHandle poolSetAttribute;
+  private final MethodHandle poolGetAttribute;
+  private final MethodHandle allocateFromPool;
+  private final MethodHandle freeInOrder;
   private final MethodHandle hostAllocate;
   private final MethodHandle hostFree;
   private final MethodHandle pointerGetAttribute;
@@ -122,6 +128,13 @@ public final class CudaDriver {
     memoryAllocate = link.function("cuMemAlloc_v2", ADDRESS, JAVA_LONG);
     memoryFree = link.function("cuMemFree_v2", JAVA_LONG);
     memoryGetInfo = link.function("cuMemGetInfo_v2", ADDRESS, ADDRESS);
+    poolCreate = link.function("cuMemPoolCreate", ADDRESS, ADDRESS);
+    poolDestroy = link.function("cuMemPoolDestroy", JAVA_LONG);
+    poolSetAttribute = link.function("cuMemPoolSetAttribute", JAVA_LONG, JAVA_INT, ADDRESS);
+    poolGetAttribute = link.function("cuMemPoolGetAttribute", JAVA_LONG, JAVA_INT, ADDRESS);
+    allocateFromPool =
+        link.function("cuMemAllocFromPoolAsync", ADDRESS, JAVA_LONG, JAVA_LONG, JAVA_LONG);
+    freeInOrder = link.function("cuMemFreeAsync", JAVA_LONG, JAVA_LONG);
     hostAllocate = link.function("cuMemHostAlloc", ADDRESS, JAVA_LONG, JAVA_INT);
     hostFree = link.function("cuMemFreeHost", JAVA_LONG);
     pointerGetAttribute = link.function("cuPointerGetAttribute", ADDRESS, JAVA_INT, JAVA_LONG);
@@ -469,6 +482,69 @@ public final class CudaDriver {
       return (int) memoryGetInfo.invokeExact(free, total);
     } catch (Throwable thrown) {
       throw unexpected("cuMemGetInfo_v2", thrown);
+    }
+  }
+
+  /** {@code CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties)}. */
+  int poolCreate(MemorySegment pool, MemorySegment properties) {
+    try {
+      return (int) poolCreate.invokeExact(pool, properties);
+    } catch (Throwable thrown) {
+      throw unexpected("cuMemPoolCreate", thrown);
+    }
+  }
+
+  /** {@code CUresult cuMemPoolDestroy(CUmemoryPool pool)}. */
+  int poolDestroy(long pool) {
+    try {
+      return (int) poolDestroy.invokeExact(pool);
+    } catch (Throwable thrown) {
+      throw unexpected("cuMemPoolDestroy", thrown);
+    }
+  }
+
+  /**
+   * {@code CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void
+   * *value)}.
+   */
+  int poolSetAttribute(long pool, int attribute, MemorySegment value) {
+    try {
+      return (int) poolSetAttribute.invokeExact(pool, attribute, value);
+    } catch (Throwable thrown) {
+      throw unexpected("cuMemPoolSetAttribute", thrown);
+    }
+  }
+
+  /**
+   * {@code CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void
+   * *value)}.
+   */
+  int poolGetAttribute(long pool, int attribute, MemorySegment value) {
+    try {
+      return (int) poolGetAttribute.invokeExact(pool, attribute, value);
+    } catch (Throwable thrown) {
+      throw unexpected("cuMemPoolGetAttribute", thrown);
+    }
+  }
+
+  /**
+   * {@code CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t bytes, CUmemoryPool pool,
+   * CUstream stream)}.
+   */
+  int allocateFromPool(MemorySegment address, long bytes, long pool, long stream) {
+    try {
+      return (int) allocateFromPool.invokeExact(address, bytes, pool, stream);
+    } catch (Throwable thrown) {
+      throw unexpected("cuMemAllocFromPoolAsync", thrown);
+    }
+  }
+
+  /** {@code CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)}. */
+  int freeInOrder(long address, long stream) {
+    try {
+      return (int) freeInOrder.invokeExact(address, stream);
+    } catch (Throwable thrown) {
+      throw unexpected("cuMemFreeAsync", thrown);
     }
   }
 

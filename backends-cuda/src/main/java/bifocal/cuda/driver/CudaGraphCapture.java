@@ -135,7 +135,8 @@ public final class CudaGraphCapture implements GraphCapture {
       }
       closed = true;
       context.released(this);
-      context.release("cuGraphExecDestroy", () -> context.driver().graphExecDestroy(handle));
+      context.releaseWhenIdle(
+          "cuGraphExecDestroy", () -> context.driver().graphExecDestroy(handle));
     }
   }
 }

@@ -65,7 +65,7 @@ public final class CudaLibrary implements AutoCloseable {
     return CudaKernel.of(this, handle, symbol);
   }
 
-  /** Unloads the kernels; closing twice is harmless. */
+  /** Waits for launches under way and unloads the kernels; closing twice is harmless. */
   @Override
   public void close() {
     if (closed) {
@@ -73,7 +73,8 @@ public final class CudaLibrary implements AutoCloseable {
     }
     closed = true;
     context.released(this);
-    context.release("cuLibraryUnload of " + name, () -> context.driver().libraryUnload(handle));
+    context.releaseWhenIdle(
+        "cuLibraryUnload of " + name, () -> context.driver().libraryUnload(handle));
   }
 
   boolean closed() {

@@ -18,7 +18,7 @@ public final class CudaStream implements AutoCloseable {
   private final CudaContext context;
   private final long handle;
   private final boolean owned;
-  private boolean closed;
+  private volatile boolean closed;
 
   private CudaStream(CudaContext context, long handle, boolean owned) {
     this.context = context;
@@ -74,6 +74,11 @@ public final class CudaStream implements AutoCloseable {
   /** The {@code CUstream}. */
   public long handle() {
     return handle;
+  }
+
+  /** Whether it was not closed. */
+  public boolean isOpen() {
+    return !closed;
   }
 
   /**
@@ -221,7 +226,7 @@ public final class CudaStream implements AutoCloseable {
     }
   }
 
-  /** Destroys a stream that was made here, after its work; closing twice is harmless. */
+  /** Waits for the work of a stream that was made here and destroys it; twice is harmless. */
   @Override
   public void close() {
     if (closed) {
@@ -230,7 +235,7 @@ public final class CudaStream implements AutoCloseable {
     closed = true;
     context.released(this);
     if (owned) {
-      context.release("cuStreamDestroy", () -> context.driver().streamDestroy(handle));
+      context.releaseWhenIdle("cuStreamDestroy", () -> context.driver().streamDestroy(handle));
     }
   }
 

@@ -43,13 +43,14 @@ public final class PinnedAllocation {
     return segment;
   }
 
-  /** Frees the memory; doing so twice is harmless. */
+  /** Frees the memory once the device reads it no more; doing so twice is harmless. */
   public synchronized void free() {
     if (freed) {
       return;
     }
     freed = true;
     context.released(this);
-    context.release("cuMemFreeHost of " + name, () -> context.driver().hostFree(segment.address()));
+    context.releaseWhenIdle(
+        "cuMemFreeHost of " + name, () -> context.driver().hostFree(segment.address()));
   }
 }

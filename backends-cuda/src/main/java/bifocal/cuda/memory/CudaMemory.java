@@ -3,6 +3,8 @@ package bifocal.cuda.memory;
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
 import bifocal.cuda.driver.CudaContext;
+import bifocal.cuda.driver.CudaPool;
+import bifocal.cuda.driver.CudaStream;
 import bifocal.cuda.driver.DeviceAllocation;
 import java.lang.foreign.MemorySegment;
 import java.util.Map;
@@ -10,8 +12,9 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * Memory of a context's device, up to a limit. Before the driver is asked, an estimate of what is
- * left decides: the limit less what is in use, and what the driver says is free.
+ * Memory of a context's device, up to a limit, allocated block by block or from a pool. Before the
+ * driver is asked, an estimate of what is left decides: the limit less what is in use, and what the
+ * driver says is free.
  *
  * <p>Safe for any thread.
  */
@@ -19,6 +22,7 @@ public final class CudaMemory implements DeviceMemory {
   private static final long ALIGNMENT = 256;
 
   private final CudaContext context;
+  private final Source source;
   private final long limit;
   private final AtomicLong used = new AtomicLong();
   private final Map<Block, String> open = new ConcurrentHashMap<>();
@@ -30,12 +34,36 @@ public final class CudaMemory implements DeviceMemory {
    * @param limit most bytes in use at once
    */
   public CudaMemory(CudaContext context, long limit) {
+    this(context, new Direct(context), limit);
+  }
+
+  private CudaMemory(CudaContext context, Source source, long limit) {
     if (limit < 0) {
       throw BifocalException.of(
           ErrorCode.NEGATIVE, "limit of device memory", limit, "at least 0 bytes");
     }
     this.context = context;
+    this.source = source;
     this.limit = limit;
+  }
+
+  /**
+   * Memory of a pool. A block is acquired and given back in the order of a stream: closing one does
+   * not wait, and its memory serves another only behind the work that may still read it.
+   *
+   * @param stream on which the blocks are used; it outlives them
+   * @param limit most bytes in use at once
+   * @throws BifocalException {@code UNSUPPORTED} for a device without pools, {@code NATIVE_FAILED}
+   */
+  public static CudaMemory pooled(CudaStream stream, long limit) {
+    CudaContext context = stream.context();
+    CudaPool pool = CudaPool.create(context);
+    try {
+      return new CudaMemory(context, new Pooled(pool, stream), limit);
+    } catch (RuntimeException failure) {
+      pool.close();
+      throw failure;
+    }
   }
 
   /** As much of a device's memory as there is. */
@@ -56,7 +84,7 @@ public final class CudaMemory implements DeviceMemory {
     reserve(name, footprint);
     try {
       requireFree(name, footprint);
-      Block block = new Block(name, footprint, DeviceAllocation.allocate(context, name, bytes));
+      Block block = new Block(name, footprint, source.allocate(name, bytes));
       open.put(block, name);
       return block;
     } catch (RuntimeException failure) {
@@ -67,7 +95,7 @@ public final class CudaMemory implements DeviceMemory {
 
   @Override
   public long available() {
-    return Math.min(limit - used.get(), context.freeBytes());
+    return Math.min(limit - used.get(), source.freeBytes());
   }
 
   /** Bytes in use, each block rounded up. */
@@ -85,6 +113,7 @@ public final class CudaMemory implements DeviceMemory {
           "all blocks closed");
     }
     closed = true;
+    source.close();
   }
 
   private void reserve(String name, long footprint) {
@@ -98,7 +127,7 @@ public final class CudaMemory implements DeviceMemory {
   }
 
   private void requireFree(String name, long footprint) {
-    long free = context.freeBytes();
+    long free = source.freeBytes();
     if (footprint > free) {
       throw exhausted(name, footprint, free, "the device");
     }
@@ -111,6 +140,48 @@ public final class CudaMemory implements DeviceMemory {
             left + " bytes left by " + by,
             wanted + " bytes")
         .withRemedy("lower the number of blocks or the largest batch");
+  }
+
+  /** Where blocks come from. */
+  private sealed interface Source {
+    DeviceAllocation allocate(String name, long bytes);
+
+    long freeBytes();
+
+    void close();
+  }
+
+  private record Direct(CudaContext context) implements Source {
+    @Override
+    public DeviceAllocation allocate(String name, long bytes) {
+      return DeviceAllocation.allocate(context, name, bytes);
+    }
+
+    @Override
+    public long freeBytes() {
+      return context.freeBytes();
+    }
+
+    @Override
+    public void close() {}
+  }
+
+  private record Pooled(CudaPool pool, CudaStream stream) implements Source {
+    @Override
+    public DeviceAllocation allocate(String name, long bytes) {
+      return pool.allocate(stream, name, bytes);
+    }
+
+    /** What the device has left, and what the pool keeps of it. */
+    @Override
+    public long freeBytes() {
+      return pool.context().freeBytes() + pool.reservedBytes() - pool.usedBytes();
+    }
+
+    @Override
+    public void close() {
+      pool.close();
+    }
   }
 
   private final class Block implements DeviceBlock {

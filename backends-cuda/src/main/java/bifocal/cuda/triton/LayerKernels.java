@@ -13,11 +13,13 @@ import bifocal.cuda.pack.Specialisation.Engine;
 import bifocal.cuda.pack.Specialisation.Phase;
 import io.vavr.collection.Seq;
 import io.vavr.collection.Vector;
+import io.vavr.control.Validation;
 
 /**
  * The specialisations that serve a layer over a cache.
  *
- * @param prefill for many queries of a request; the fastest engine that the pack has
+ * @param prefill for many queries of a request; the fastest engine that the pack has. A pack for
+ *     decoding alone may have none
  * @param decode for few queries of a request
  * @param merge for divided decodes
  * @param write for the cache
@@ -60,6 +62,11 @@ record LayerKernels(
         decode,
         new Specialisation.Merge(layer.dtype(), layer.headSize()),
         new Specialisation.Write(layer.dtype(), format, layer.headSize()));
+  }
+
+  /** The kernel for many queries, or why a pack has none. */
+  Validation<PackRefusal, Attention> prefill(KernelPack pack) {
+    return pack.find(prefill).map(found -> prefill);
   }
 
   /** What of it a pack lacks. */

@@ -8,24 +8,29 @@ import bifocal.cuda.memory.MetadataStaging;
 import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 
-/** Pinned memory for the steps of one builder, which grows with the largest step seen. */
+/** Pinned memory for what a step uploads, which grows with the largest step seen. */
 final class StepStaging implements AutoCloseable {
   private static final int SLOTS = 3;
   private static final long LEAST = 1 << 16;
 
   private final CudaContext context;
+  private final String owner;
   private @Nullable MetadataStaging staging;
   private long size;
   private boolean closed;
 
-  StepStaging(CudaContext context) {
+  /**
+   * @param owner how messages call whoever closes it
+   */
+  StepStaging(CudaContext context, String owner) {
     this.context = context;
+    this.owner = owner;
   }
 
   /** Pinned memory of at least so many bytes, until it is taken again. */
   Slot take(long bytes) {
     if (closed) {
-      throw BifocalException.of(ErrorCode.CLOSED, "the builder was closed");
+      throw BifocalException.of(ErrorCode.CLOSED, owner + " was closed");
     }
     MetadataStaging present = staging;
     if (present == null || bytes > size) {

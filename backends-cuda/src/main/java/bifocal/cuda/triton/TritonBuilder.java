@@ -14,7 +14,9 @@ import bifocal.core.workspace.WorkspacePlan;
 import bifocal.core.workspace.WorkspaceRegion;
 import bifocal.cuda.driver.CudaLaunchContext;
 import bifocal.cuda.pack.KernelEntry;
+import bifocal.cuda.pack.PackRefusal;
 import bifocal.cuda.pack.Specialisation.Engine;
+import io.vavr.control.Validation;
 import java.lang.foreign.MemorySegment;
 
 /**
@@ -23,7 +25,7 @@ import java.lang.foreign.MemorySegment;
  */
 final class TritonBuilder implements AttentionMetadataBuilder<TritonMetadata> {
   /** Batches that may be captured. */
-  static final GraphSupport GRAPHS = GraphSupport.UNIFORM_SINGLE_TOKEN_DECODE;
+  static final GraphSupport GRAPHS = GraphSupport.UNIFORM_BATCH;
 
   private static final String PARTIALS = "partials";
   private static final long ALIGNMENT = 256;
@@ -38,7 +40,7 @@ final class TritonBuilder implements AttentionMetadataBuilder<TritonMetadata> {
   private final KvCacheSpec cache;
   private final boolean hopper;
   private final boolean widens;
-  private final KernelEntry.Tile prefillTile;
+  private final Validation<PackRefusal, KernelEntry.Tile> prefillTile;
   private final KernelEntry.Tile decodeTile;
   private final StepStaging staging;
   private final String route;
@@ -56,10 +58,15 @@ final class TritonBuilder implements AttentionMetadataBuilder<TritonMetadata> {
     LayerKernels kernels = LayerKernels.of(device.pack(), variant, layer, cache);
     this.hopper = kernels.prefill().engine() == Engine.HOPPER;
     this.widens = kernels.decode().cache().quantised();
-    this.prefillTile = device.kernel(kernels.prefill()).tile();
+    this.prefillTile = prefillTile(device, kernels);
     this.decodeTile = device.kernel(kernels.decode()).tile();
-    this.staging = new StepStaging(device.context());
-    this.route = "triton-" + variant.kernels().label() + "-decode-";
+    this.staging = new StepStaging(device.context(), "the builder");
+    this.route = "triton-" + variant.kernels().label();
+  }
+
+  private static Validation<PackRefusal, KernelEntry.Tile> prefillTile(
+      TritonDevice device, LayerKernels kernels) {
+    return kernels.prefill(device.pack()).map(wanted -> device.kernel(wanted).tile());
   }
 
   /** Workspace of a layer's largest batch. */
@@ -70,8 +77,8 @@ final class TritonBuilder implements AttentionMetadataBuilder<TritonMetadata> {
       KvCacheSpec cache,
       BatchLimits limits) {
     LayerKernels kernels = LayerKernels.of(device.pack(), variant, layer, cache);
-    KernelEntry.Tile prefill = device.kernel(kernels.prefill()).tile();
     KernelEntry.Tile decode = device.kernel(kernels.decode()).tile();
+    KernelEntry.Tile prefill = prefillTile(device, kernels).getOrElse(decode);
     // A request may come as one run per query token, and every pair of tiles have padding.
     long runs = Math.max(limits.maxRequests(), limits.maxQueryTokens());
     long tiles = 2 * (runs + Math.ceilDiv(limits.maxQueryTokens(), prefill.tokens())) + runs;
@@ -89,6 +96,12 @@ final class TritonBuilder implements AttentionMetadataBuilder<TritonMetadata> {
             PARTIALS, partials * partialBytes(layer) + ALIGNMENT, WorkspaceRegion.State.SCRATCH));
   }
 
+  /**
+   * {@inheritDoc}
+   *
+   * @throws BifocalException also {@code NATIVE_MISSING} when a request has more queries than a
+   *     decode kernel takes and the pack has no prefill kernel
+   */
   @Override
   public TritonMetadata build(StepContext step, LayerGroup group, CommonAttentionMetadata batch) {
     step.launch().requireOwner();
@@ -97,32 +110,30 @@ final class TritonBuilder implements AttentionMetadataBuilder<TritonMetadata> {
     if (intervals) {
       batch.requireWholeImages(mask);
     }
-    boolean uniform = GRAPHS.covers(batch) && !batch.hasRuns();
-    int rows = Math.max(batch.tokens(), uniform ? batch.requests() : 0);
+    boolean uniform = capturable(batch);
+    int rows = uniform ? paddedRows(batch) : batch.tokens();
     long intervalBytes = intervals ? aligned((long) rows * Integer.BYTES) : 0;
     BlockTableCopy table = BlockTableCopy.of(batch, cache, uniform);
     long tilesAt = 2 * intervalBytes + aligned(table.bytes());
-    long most = tilesAt + mostTileBytes(batch);
-    StepStaging.Slot slot = staging.take(most);
+    StepStaging.Slot slot = staging.take(tilesAt + mostTileBytes(batch, rows));
     MemorySegment host = slot.host();
-    StepTiles tiles =
-        StepTiles.of(
-            batch, cursor(batch, host, intervalBytes), prefillTile.tokens(), decodeTile.tokens());
+    StepTiles tiles = tiles(batch, cursor(batch, host, intervalBytes));
     int largestBlock = table.write(tiles, host, 2 * intervalBytes);
-    int perUnit = inPairs(batch, tiles) ? 2 : 1;
-    int[] prefillOrder = perUnit == 2 ? tiles.prefill().inPairs() : tiles.prefill().byFallingCost();
-    int[] decodeOrder = tiles.decode().byFallingCost();
-    int decodeCount = uniform ? batch.requests() : decodeOrder.length;
-    tiles.prefill().write(prefillOrder, prefillOrder.length, host, tilesAt);
-    long decodeAt = tilesAt + aligned((long) prefillOrder.length * TileList.BYTES);
-    tiles.decode().write(decodeOrder, decodeCount, host, decodeAt);
-    long bytes = decodeAt + aligned((long) decodeCount * TileList.BYTES);
+    TileOrder prefill = prefillOrder(batch, tiles, uniform);
+    TileOrder decode = decodeOrder(batch, tiles, uniform);
+    tiles.prefill().write(prefill.order(), prefill.count(), host, tilesAt);
+    long decodeAt = tilesAt + aligned((long) prefill.count() * TileList.BYTES);
+    tiles.decode().write(decode.order(), decode.count(), host, decodeAt);
+    long bytes = decodeAt + aligned((long) decode.count() * TileList.BYTES);
     MemorySegment lease = step.workspace().lease(bytes, ALIGNMENT);
     if (batch.live() > 0 && bytes > 0) {
       slot.upload(launch.queue(), lease);
     }
     MemorySegment partials = step.workspace().region(PARTIALS);
-    int splits = splits(table, tiles, decodeCount, partials.byteSize());
+    // A captured launch keeps its addresses, so they must not depend on which rows are live.
+    int firstRow = uniform ? 0 : tiles.firstDecodeRow();
+    int decodeRows = uniform ? rows : tiles.decodeRows();
+    int splits = splits(table, decode.count(), decodeRows, partials.byteSize());
     long at = lease.address();
     return new TritonStep(
         step.workspace(),
@@ -133,14 +144,70 @@ final class TritonBuilder implements AttentionMetadataBuilder<TritonMetadata> {
         table.stride(),
         at,
         at + intervalBytes,
-        new TritonStep.Tiles(at + tilesAt, prefillOrder.length, perUnit),
-        new TritonStep.Tiles(at + decodeAt, decodeCount, 1),
+        new TritonStep.Tiles(at + tilesAt, prefill.count(), prefill.perUnit()),
+        new TritonStep.Tiles(at + decodeAt, decode.count(), decode.perUnit()),
         splits,
-        partialOut(partials, tiles, splits),
-        partialLse(partials, tiles, splits),
-        uniform
-            ? new GraphKey(route + splits, batch.requests(), batch.requests(), true)
-            : GraphKey.EAGER);
+        partialOut(partials, firstRow, splits),
+        partialLse(partials, firstRow, decodeRows, splits),
+        uniform ? key(batch, rows, prefill, splits) : GraphKey.EAGER);
+  }
+
+  /** Whether a batch may be captured: equally many queries, and room for those of padding. */
+  private static boolean capturable(CommonAttentionMetadata batch) {
+    return GRAPHS.covers(batch)
+        && !batch.hasRuns()
+        && (batch.maxQueryLen() == 1 || uniformRows(batch) <= batch.slots().tokens());
+  }
+
+  private static long uniformRows(CommonAttentionMetadata batch) {
+    return (long) batch.requests() * batch.maxQueryLen();
+  }
+
+  private static int paddedRows(CommonAttentionMetadata batch) {
+    return Math.max(batch.tokens(), (int) uniformRows(batch));
+  }
+
+  private GraphKey key(CommonAttentionMetadata batch, int rows, TileOrder prefill, int splits) {
+    String kernels = prefill.count() > 0 ? "-prefill-" + prefill.perUnit() : "-decode-" + splits;
+    return new GraphKey(route + kernels, batch.requests(), rows, true);
+  }
+
+  private StepTiles tiles(CommonAttentionMetadata batch, KeyCursor cursor) {
+    int decodeTokens = decodeTile.tokens();
+    StepTiles tiles = StepTiles.of(batch, cursor, prefillTokens(), decodeTokens);
+    if (prefillTile.isInvalid() && !tiles.prefill().isEmpty()) {
+      throw prefillTile.getError().asException();
+    }
+    return tiles;
+  }
+
+  private int prefillTokens() {
+    return prefillTile.getOrElse(decodeTile).tokens();
+  }
+
+  /**
+   * Tiles in the order in which they are launched.
+   *
+   * @param order numbers of tiles
+   * @param count tiles, padding behind them included
+   * @param perUnit tiles that belong together
+   */
+  private record TileOrder(int[] order, int count, int perUnit) {}
+
+  private TileOrder prefillOrder(CommonAttentionMetadata batch, StepTiles tiles, boolean uniform) {
+    int perUnit = inPairs(batch, tiles) ? 2 : 1;
+    int[] order = perUnit == 2 ? tiles.prefill().inPairs() : tiles.prefill().byFallingCost();
+    if (!uniform || order.length == 0) {
+      return new TileOrder(order, order.length, perUnit);
+    }
+    int each = Math.ceilDiv(batch.maxQueryLen(), prefillTokens());
+    return new TileOrder(order, batch.requests() * Math.ceilDiv(each, perUnit) * perUnit, perUnit);
+  }
+
+  private static TileOrder decodeOrder(
+      CommonAttentionMetadata batch, StepTiles tiles, boolean uniform) {
+    int[] order = tiles.decode().byFallingCost();
+    return new TileOrder(order, uniform && order.length > 0 ? batch.requests() : order.length, 1);
   }
 
   private KeyCursor cursor(CommonAttentionMetadata batch, MemorySegment host, long bytes) {
@@ -151,8 +218,8 @@ final class TritonBuilder implements AttentionMetadataBuilder<TritonMetadata> {
     };
   }
 
-  private long mostTileBytes(CommonAttentionMetadata batch) {
-    long prefill = batch.live() + (long) batch.tokens() / prefillTile.tokens();
+  private long mostTileBytes(CommonAttentionMetadata batch, int rows) {
+    long prefill = batch.requests() + (long) rows / prefillTokens();
     return aligned((2 * prefill + 2) * TileList.BYTES)
         + aligned((long) Math.max(1, batch.requests()) * TileList.BYTES);
   }
@@ -177,8 +244,8 @@ final class TritonBuilder implements AttentionMetadataBuilder<TritonMetadata> {
     return sequences > 1 && keys * bytesOfKey > SECOND_LEVEL_CACHE;
   }
 
-  private int splits(BlockTableCopy table, StepTiles tiles, int decodeCount, long partialBytes) {
-    long outputs = (long) Math.max(1, tiles.decodeRows()) * layer.numHeads();
+  private int splits(BlockTableCopy table, int decodeCount, int decodeRows, long partialBytes) {
+    long outputs = (long) Math.max(1, decodeRows) * layer.numHeads();
     long longest = table.columns() * cache.blockSize();
     return Splits.of(
         (long) decodeCount * layer.numKvHeads(),
@@ -188,14 +255,14 @@ final class TritonBuilder implements AttentionMetadataBuilder<TritonMetadata> {
         (partialBytes - ALIGNMENT) / partialBytes(layer) / outputs);
   }
 
-  private long partialOut(MemorySegment partials, StepTiles tiles, int splits) {
-    long before = (long) tiles.firstDecodeRow() * layer.numHeads() * splits;
+  private long partialOut(MemorySegment partials, int firstRow, int splits) {
+    long before = (long) firstRow * layer.numHeads() * splits;
     return partials.address() - before * layer.headSize() * Float.BYTES;
   }
 
-  private long partialLse(MemorySegment partials, StepTiles tiles, int splits) {
-    long before = (long) tiles.firstDecodeRow() * layer.numHeads() * splits;
-    long outputs = (long) tiles.decodeRows() * layer.numHeads() * splits;
+  private long partialLse(MemorySegment partials, int firstRow, int rows, int splits) {
+    long before = (long) firstRow * layer.numHeads() * splits;
+    long outputs = (long) rows * layer.numHeads() * splits;
     return partials.address()
         + aligned(outputs * layer.headSize() * Float.BYTES)
         - before * Float.BYTES;

@@ -6,6 +6,7 @@ import bifocal.cuda.driver.CudaContext;
 import bifocal.cuda.driver.CudaKernel;
 import bifocal.cuda.driver.CudaKernel.Attribute;
 import bifocal.cuda.driver.CudaLibrary;
+import bifocal.cuda.driver.CudaStream;
 import bifocal.cuda.memory.CudaMemory;
 import bifocal.cuda.memory.DeviceMemory;
 import bifocal.cuda.pack.KernelArgument;
@@ -30,6 +31,7 @@ public final class TritonDevice implements AutoCloseable {
   private final KernelPack pack;
   private final DeviceMemory memory;
   private final Map<Specialisation, LoadedKernel> loaded = new LinkedHashMap<>();
+  private final Map<Long, SlotUpload> slots = new LinkedHashMap<>();
   private boolean closed;
 
   /**
@@ -73,9 +75,7 @@ public final class TritonDevice implements AutoCloseable {
    *     what to do
    */
   synchronized LoadedKernel kernel(Specialisation wanted) {
-    if (closed) {
-      throw BifocalException.of(ErrorCode.CLOSED, "the kernels of " + pack.directory());
-    }
+    requireOpen();
     LoadedKernel known = loaded.get(wanted);
     if (known != null) {
       return known;
@@ -94,6 +94,18 @@ public final class TritonDevice implements AutoCloseable {
         failure.addSuppressed(second);
       }
       throw failure;
+    }
+  }
+
+  /** Where the slots of steps on a stream are put, which the layers share. */
+  synchronized SlotUpload slots(CudaStream stream) {
+    requireOpen();
+    return slots.computeIfAbsent(stream.handle(), handle -> new SlotUpload(context, memory));
+  }
+
+  private void requireOpen() {
+    if (closed) {
+      throw BifocalException.of(ErrorCode.CLOSED, "the kernels of " + pack.directory());
     }
   }
 
@@ -156,7 +168,7 @@ public final class TritonDevice implements AutoCloseable {
         .asException();
   }
 
-  /** Unloads the kernels; closing twice is harmless. */
+  /** Unloads the kernels and gives back their memory; closing twice is harmless. */
   @Override
   public synchronized void close() {
     if (closed) {
@@ -165,16 +177,20 @@ public final class TritonDevice implements AutoCloseable {
     closed = true;
     BifocalException failure =
         BifocalException.of(ErrorCode.INTERNAL, "unloading the kernels of " + pack.directory());
-    for (LoadedKernel kernel : loaded.values()) {
-      try {
-        kernel.kernel().library().close();
-      } catch (RuntimeException second) {
-        failure.addSuppressed(second);
-      }
-    }
+    slots.values().forEach(upload -> attempt(upload::close, failure));
+    slots.clear();
+    loaded.values().forEach(kernel -> attempt(kernel.kernel().library()::close, failure));
     loaded.clear();
     if (failure.getSuppressed().length > 0) {
       throw failure;
+    }
+  }
+
+  private static void attempt(Runnable step, BifocalException failure) {
+    try {
+      step.run();
+    } catch (RuntimeException second) {
+      failure.addSuppressed(second);
     }
   }
 }

@@ -16,7 +16,9 @@ import bifocal.cuda.driver.CudaContext;
 import bifocal.cuda.driver.CudaLaunchContext;
 import bifocal.cuda.driver.CudaStream;
 import bifocal.cuda.memory.LaunchMemory;
+import io.vavr.control.Option;
 import java.lang.foreign.Arena;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Runs one layer: a launch for tiles of many queries, one for tiles of few, and one that merges the
@@ -24,16 +26,18 @@ import java.lang.foreign.Arena;
  * kernel.
  */
 final class TritonImpl implements AttentionImpl<TritonMetadata> {
+  private final TritonDevice device;
   private final TritonVariant variant;
   private final KvCacheSpec cache;
   private final TritonTensors tensors;
   private final LayerConstants constants;
-  private final SlotUpload slots;
   private final LaunchMemory memory;
-  private final AttentionLaunch prefill;
+  private final Option<AttentionLaunch> prefill;
   private final AttentionLaunch decode;
   private final MergeLaunch merge;
   private final WriteLaunch write;
+  private @Nullable SlotUpload slots;
+  private long slotsStream;
 
   private TritonImpl(
       TritonDevice device,
@@ -47,15 +51,20 @@ final class TritonImpl implements AttentionImpl<TritonMetadata> {
     LayerKernels kernels = LayerKernels.of(device.pack(), variant, layer, cache);
     CacheGeometry geometry = CacheGeometry.of(cache);
     LoadedKernel decoding = device.kernel(kernels.decode());
+    this.device = device;
     this.variant = variant;
     this.cache = cache;
     this.tensors = new TritonTensors(layer, context.place());
     this.constants = constants;
-    this.slots = new SlotUpload(device);
     this.memory = memory;
     this.prefill =
-        new AttentionLaunch(
-            context, device.kernel(kernels.prefill()), layer, geometry, constants, arena);
+        kernels
+            .prefill(device.pack())
+            .toOption()
+            .map(
+                wanted ->
+                    new AttentionLaunch(
+                        context, device.kernel(wanted), layer, geometry, constants, arena));
     this.decode = new AttentionLaunch(context, decoding, layer, geometry, constants, arena);
     this.merge =
         new MergeLaunch(
@@ -102,9 +111,20 @@ final class TritonImpl implements AttentionImpl<TritonMetadata> {
     tensors.requireKeyValues(dense.k(), "keys", tokens);
     tensors.requireKeyValues(dense.v(), "values", tokens);
     if (tokens > 0) {
-      long address = slots.address(cuda, mapping, view);
+      long address = slots(cuda.queue()).address(cuda.queue(), mapping, view);
       write.run(cuda.queue(), dense.k(), dense.v(), view, address, Math.toIntExact(tokens));
     }
+  }
+
+  /** Looked up again only when another stream comes. */
+  private SlotUpload slots(CudaStream stream) {
+    SlotUpload known = slots;
+    if (known == null || slotsStream != stream.handle()) {
+      known = device.slots(stream);
+      slots = known;
+      slotsStream = stream.handle();
+    }
+    return known;
   }
 
   @Override
@@ -127,7 +147,7 @@ final class TritonImpl implements AttentionImpl<TritonMetadata> {
     }
     CudaStream stream = cuda.queue();
     if (step.prefill().count() > 0) {
-      prefill.run(stream, q, view, step, step.prefill(), output.out(), output.lse());
+      prefill.get().run(stream, q, view, step, step.prefill(), output.out(), output.lse());
     }
     if (step.decode().count() > 0) {
       decode.run(stream, q, view, step, step.decode(), output.out(), output.lse());
@@ -188,11 +208,7 @@ final class TritonImpl implements AttentionImpl<TritonMetadata> {
   public void close() {
     if (memory.isOpen()) {
       memory.close();
-      try {
-        slots.close();
-      } finally {
-        constants.close();
-      }
+      constants.close();
     }
   }
 }

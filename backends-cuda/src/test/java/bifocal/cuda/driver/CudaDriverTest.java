@@ -94,9 +94,9 @@ final class CudaDriverTest {
     assertThat(fake.driver().devices())
         .containsExactly(
             new CudaDevice(
-                0, 0, "Fake device 0", new ComputeCapability(10, 3), 132, 5L << 30, 232448),
+                0, 0, "Fake device 0", new ComputeCapability(10, 3), 132, 5L << 30, 232448, true),
             new CudaDevice(
-                1, 1, "Fake device 1", new ComputeCapability(10, 3), 132, 5L << 30, 232448));
+                1, 1, "Fake device 1", new ComputeCapability(10, 3), 132, 5L << 30, 232448, true));
   }
 
   @Test

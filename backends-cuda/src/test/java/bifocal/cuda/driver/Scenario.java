@@ -28,7 +28,9 @@ final class Scenario {
         DeviceBlock other = memory.acquire("workspace", 4096);
         PinnedBlock pinned = PinnedBlock.allocate(context, "pinned", 64);
         MetadataStaging staging = new MetadataStaging(context, 256, 2);
-        DeviceRange wrapped = context.range(block.address(), block.bytes())) {
+        DeviceRange wrapped = context.range(block.address(), block.bytes());
+        CudaMemory pooled = CudaMemory.pooled(stream, 1 << 20);
+        DeviceBlock fromPool = pooled.acquire("pooled", 512)) {
       CudaLaunchContext launch = new CudaLaunchContext(stream, AttentionObserver.NONE);
       begin.record(stream);
       copies(launch, block, other, pinned);
@@ -36,6 +38,7 @@ final class Scenario {
         staging.take().upload(stream, other.segment().asSlice(0, 128));
       }
       new StreamBlockMemory(stream).zero(wrapped.segment());
+      new StreamBlockMemory(stream).zero(fromPool.segment());
       launches(launch, library, block);
       end.record(stream);
       stream.waitFor(begin);

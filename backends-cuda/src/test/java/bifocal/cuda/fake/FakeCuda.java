@@ -36,7 +36,7 @@ public final class FakeCuda {
   private static final Path SOURCE = Path.of("..", "kernels", "fake-cuda", "fake_cuda.c");
   private static final Path LIBRARY = Path.of("target", "fake-cuda", "libfake_cuda.so");
   private static final Seq<String> KINDS =
-      Vector.of("context", "memory", "host", "stream", "event", "library", "graph", "exec");
+      Vector.of("context", "memory", "host", "stream", "event", "library", "graph", "exec", "pool");
   private static final Linker LINKER = Linker.nativeLinker();
 
   private final Path file;
@@ -185,7 +185,20 @@ public final class FakeCuda {
     }
   }
 
-  /** While busy, queries of streams and events say that the device is not ready. */
+  /** Whether the devices have memory pools. */
+  public void pools(boolean on) {
+    call("fake_pools", FunctionDescriptor.ofVoid(JAVA_INT), on ? 1 : 0);
+  }
+
+  /** How often something that the device may be using was given back while it was busy. */
+  public long early() {
+    return (long) call("fake_early", FunctionDescriptor.of(JAVA_LONG));
+  }
+
+  /**
+   * While busy, queries of streams and events say that the device is not ready; waiting for the
+   * context or a stream ends it.
+   */
   public void busy(boolean on) {
     call("fake_busy", FunctionDescriptor.ofVoid(JAVA_INT), on ? 1 : 0);
   }

@@ -75,6 +75,29 @@ class TritonEmulatedTest implements TritonSuite, TritonStepSuite {
     return pack.write();
   }
 
+  /** The one shape of {@link #packForDecodes}. */
+  static final Attention DECODE =
+      new Attention(
+          Phase.DECODE,
+          Engine.PORTABLE,
+          Variant.CAUSAL,
+          DType.BF16,
+          CacheFormat.SAME,
+          32,
+          2,
+          16,
+          false,
+          false);
+
+  /** A pack for a host that only decodes. */
+  static Path packForDecodes(Path packs) {
+    return SyntheticPack.in(packs)
+        .with(DECODE)
+        .with(new Specialisation.Write(DType.BF16, CacheFormat.SAME, 32))
+        .with(new Specialisation.Merge(DType.BF16, 32))
+        .write();
+  }
+
   /** A pack of which one kernel's first parameter lies elsewhere in the binary. */
   static Path packWithShiftedParameter(Path packs) {
     SyntheticPack pack = SyntheticPack.in(packs);

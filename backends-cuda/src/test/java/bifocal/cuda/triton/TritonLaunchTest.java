@@ -5,20 +5,24 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 import static org.junit.jupiter.api.DynamicTest.dynamicTest;
 
+import bifocal.core.backend.AttentionImpl;
 import bifocal.core.backend.AttentionMetadata;
 import bifocal.core.backend.AttentionOutput;
 import bifocal.core.batch.CommonAttentionMetadata;
+import bifocal.core.batch.SlotMapping;
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
 import bifocal.core.tensor.DType;
 import bifocal.core.tensor.TensorView;
 import bifocal.core.workspace.Workspace;
 import bifocal.cuda.driver.CudaContext;
+import bifocal.cuda.driver.CudaGraphCapture;
 import bifocal.cuda.fake.FakeCuda;
 import bifocal.cuda.pack.KernelPack;
 import bifocal.cuda.triton.TritonContract.Kind;
 import com.sun.management.ThreadMXBean;
 import io.vavr.collection.Seq;
+import java.lang.foreign.ValueLayout;
 import java.lang.management.ManagementFactory;
 import java.nio.file.Path;
 import java.util.function.Consumer;
@@ -122,6 +126,59 @@ class TritonLaunchTest {
           assertThat(decode.attributes().toJavaMap()).doesNotContainKey(PROGRAMMATIC);
           assertThat(prefill.sharedBytes()).isEqualTo(65_536);
         });
+  }
+
+  /** A step's layers are written one after another from one slot mapping. */
+  @Test
+  void slotsOfTheHostAreCopiedOnceForAllLayersOfAStep() {
+    with(Kind.CAUSAL, this::requireOneCopyOfSlots);
+  }
+
+  private <M extends AttentionMetadata> void requireOneCopyOfSlots(TritonRun<M> run) {
+    AttentionImpl<M> second = run.anotherLayer();
+    SlotMapping slots = run.slots(0, 100, 1);
+    run.write(0, 7, 1);
+    int before = fake.calls().size();
+
+    run.write(run.impl, slots);
+    run.write(second, slots);
+    assertThat(copies(before)).as("copies of the first step").isEqualTo(1);
+
+    slots.slots().data().setAtIndex(ValueLayout.JAVA_LONG, 99, -1);
+    run.write(run.impl, slots);
+    run.write(second, slots);
+    assertThat(copies(before)).as("copies once a slot changed in place").isEqualTo(2);
+  }
+
+  private int copies(int from) {
+    return fake.calls().drop(from).count("cuMemcpyHtoDAsync_v2"::equals);
+  }
+
+  @Test
+  void slotsOfTheHostAreNotRecordedInAGraph() {
+    with(
+        Kind.CAUSAL,
+        run ->
+            refused(
+                ErrorCode.NOT_CAPTURABLE,
+                () ->
+                    new CudaGraphCapture()
+                        .capture(run.device.launch(), () -> run.write(0, 100, 1))));
+  }
+
+  @Test
+  void packWithoutPrefillKernelsServesDecodesAndRefusesPrompts(@TempDir Path other) {
+    Path decoding = TritonEmulatedTest.packForDecodes(other);
+    try (CudaContext context = CudaContext.primary(fake.driver(), 0);
+        TritonDevice device =
+            TritonDevice.of(
+                context, KernelPack.open(decoding, context.device().capability()).get());
+        TritonRun<?> run = TritonRun.openShape(device, TritonEmulatedTest.DECODE, BLOCKS)) {
+      int before = fake.launches().size();
+      step(run, run.decodes(4, 4, 1, 17, 300, 1, 45));
+      assertThat(fake.launches().size()).as("launches").isGreaterThan(before);
+      refused(ErrorCode.NATIVE_MISSING, () -> step(run, mixed(run)));
+    }
   }
 
   @Test

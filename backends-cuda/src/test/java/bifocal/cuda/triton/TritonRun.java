@@ -34,6 +34,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
 
@@ -57,6 +58,7 @@ final class TritonRun<M extends AttentionMetadata> implements AutoCloseable {
   final Workspace workspace;
   final AttentionMetadataBuilder<M> builder;
   final AttentionImpl<M> impl;
+  private final AttentionBackend<M> backend;
 
   /** Over a cache of so many blocks. */
   static TritonRun<?> open(TritonDevice device, Kind kind, int blocks) {
@@ -76,16 +78,30 @@ final class TritonRun<M extends AttentionMetadata> implements AutoCloseable {
         blocks);
   }
 
+  /** Over the windows' kernels of one shape, of which the pack may lack some. */
+  static TritonRun<?> openShape(TritonDevice device, Attention shape, int blocks) {
+    return new TritonRun<>(
+        new TritonCausalBackend(TritonHost.with(device)),
+        device,
+        shape,
+        AttentionMask.CAUSAL,
+        blocks);
+  }
+
   private static <M extends AttentionMetadata> TritonRun<M> open(
       AttentionBackend<M> backend, TritonDevice device, AttentionMask mask, int blocks) {
-    return new TritonRun<>(backend, device, mask, blocks);
+    return new TritonRun<>(backend, device, shape(device), mask, blocks);
   }
 
   private TritonRun(
-      AttentionBackend<M> backend, TritonDevice device, AttentionMask mask, int blocks) {
+      AttentionBackend<M> backend,
+      TritonDevice device,
+      Attention shape,
+      AttentionMask mask,
+      int blocks) {
     this.device = keep(new CudaTestDevice(device.context(), true));
+    this.backend = backend;
     try {
-      Attention shape = shape(device);
       this.layer = PackShapes.layer(shape, mask, 2);
       this.spec =
           new KvCacheSpec(
@@ -131,6 +147,11 @@ final class TritonRun<M extends AttentionMetadata> implements AutoCloseable {
     }
   }
 
+  /** Another layer over the same cache; the run closes it. */
+  AttentionImpl<M> anotherLayer() {
+    return keep(backend.createImpl(layer, LayerParameters.NONE, spec));
+  }
+
   /** A shape that every pack for tests has with both variants. */
   private static Attention shape(TritonDevice device) {
     return PackShapes.of(device.pack(), Kind.SPLIT)
@@ -173,6 +194,15 @@ final class TritonRun<M extends AttentionMetadata> implements AutoCloseable {
     return batch(starts, seqLens, live, firstBlock);
   }
 
+  /** Requests of equally many queries; those at and beyond {@code live} are padding. */
+  CommonAttentionMetadata uniform(int requests, int live, int queries, int... seqLens) {
+    int[] starts = new int[requests + 1];
+    for (int r = 0; r < requests; r++) {
+      starts[r + 1] = starts[r] + queries;
+    }
+    return batch(starts, Arrays.copyOf(seqLens, requests), live, 1);
+  }
+
   /** A batch whose request {@code r} has blocks in a row of its own, from a first block on. */
   CommonAttentionMetadata batch(int[] starts, int[] seqLens, int live, int firstBlock) {
     return describe(starts, seqLens, firstBlock).live(live).build();
@@ -209,18 +239,26 @@ final class TritonRun<M extends AttentionMetadata> implements AutoCloseable {
     return REQUESTS * spec.blocksFor(LONGEST);
   }
 
-  /** Writes the keys and values of a request's first tokens. */
-  void write(int request, int tokens, int firstBlock) {
+  /** Slots of a request's first tokens, in host memory. */
+  SlotMapping slots(int request, int tokens, int firstBlock) {
     MemorySegment slots = arena.allocate(ValueLayout.JAVA_LONG, tokens);
     long first = firstBlock + (long) request * spec.blocksFor(LONGEST);
     for (int i = 0; i < tokens; i++) {
       slots.setAtIndex(ValueLayout.JAVA_LONG, i, first * spec.blockSize() + i);
     }
-    impl.writeKv(
-        device.launch(),
-        new KvInput.Dense(k.rows(0, tokens), v.rows(0, tokens)),
-        cache,
-        new SlotMapping(TensorView.ofHost(slots, DType.INT64, tokens)));
+    return new SlotMapping(TensorView.ofHost(slots, DType.INT64, tokens));
+  }
+
+  /** Writes the keys and values of a request's first tokens. */
+  void write(int request, int tokens, int firstBlock) {
+    write(impl, slots(request, tokens, firstBlock));
+  }
+
+  /** Writes the first keys and values to some slots, as a layer does. */
+  void write(AttentionImpl<?> layer, SlotMapping slots) {
+    int tokens = (int) slots.tokens();
+    layer.writeKv(
+        device.launch(), new KvInput.Dense(k.rows(0, tokens), v.rows(0, tokens)), cache, slots);
   }
 
   M build(Workspace.Step step, CommonAttentionMetadata batch) {

@@ -80,8 +80,7 @@ interface TritonStepSuite {
     CommonAttentionMetadata first = run.decodes(4, 4, 1, 17, 300, 1, 45);
     CommonAttentionMetadata other = run.decodes(4, 3, 1, 299, 5, 160, -7);
     CommonAttentionMetadata fewer = run.decodes(3, 3, 1, 299, 5, 160);
-    try (GraphRunner graphs =
-        new GraphRunner(new CudaGraphCapture(), GraphSupport.UNIFORM_SINGLE_TOKEN_DECODE)) {
+    try (GraphRunner graphs = new GraphRunner(new CudaGraphCapture(), GraphSupport.UNIFORM_BATCH)) {
       try (Workspace.Step step = run.workspace.openStep()) {
         M metadata = run.build(step, first);
         run.forward(metadata);
@@ -114,6 +113,47 @@ interface TritonStepSuite {
             .isInstanceOfSatisfying(
                 BifocalException.class,
                 e -> assertThat(e.code()).isEqualTo(ErrorCode.GRAPH_KEY_MISMATCH));
+      }
+    }
+  }
+
+  /**
+   * Decodes of one and of two queries, and short prompts, captured with two requests of four. Pairs
+   * are captured for single queries alone: more of them may hold an image.
+   */
+  @Test
+  default void capturedStepsServeMoreRequestsThanWereLiveWhenTheyWereCaptured() {
+    for (Kind kind : new Kind[] {Kind.CAUSAL, Kind.GENERAL, Kind.SPLIT}) {
+      for (int queries : kind == Kind.SPLIT ? new int[] {1} : new int[] {1, 2, 16}) {
+        try (TritonRun<?> run = TritonRun.open(device(), kind, 1 + 4 * 400)) {
+          replaysForMore(run, queries);
+        }
+      }
+    }
+  }
+
+  private static <M extends AttentionMetadata> void replaysForMore(TritonRun<M> run, int queries) {
+    for (int r = 0; r < TritonRun.REQUESTS; r++) {
+      run.write(r, 400, 1);
+    }
+    int rows = TritonRun.REQUESTS * queries;
+    CommonAttentionMetadata captured = run.uniform(4, 2, queries, 60, 45);
+    CommonAttentionMetadata more = run.uniform(4, 4, queries, 399, 50, 160, 41);
+    try (GraphRunner graphs = new GraphRunner(new CudaGraphCapture(), GraphSupport.UNIFORM_BATCH)) {
+      try (Workspace.Step step = run.workspace.openStep()) {
+        M metadata = run.build(step, captured);
+        run.forward(metadata);
+        graphs.capture(
+            run.device.launch(), captured, metadata.graphKey(), () -> run.forward(metadata));
+      }
+      try (Workspace.Step step = run.workspace.openStep()) {
+        M metadata = run.build(step, more);
+        run.poison();
+        run.forward(metadata);
+        byte[] eager = run.out(rows);
+        run.poison();
+        graphs.replay(run.device.launch(), metadata.graphKey());
+        assertThat(run.out(rows)).as("%d queries each", queries).isEqualTo(eager);
       }
     }
   }
