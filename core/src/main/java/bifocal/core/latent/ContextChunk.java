@@ -28,6 +28,29 @@ public record ContextChunk(Seq<Piece> pieces) {
   }
 
   /**
+   * Where the rows of the chunk lie once every rank's share was gathered: each rank sends equally
+   * many rows, padding at the end of each piece included.
+   *
+   * @return rows of what was gathered; for each piece those of the first rank, then those of the
+   *     next, without padding
+   */
+  public int[] gathered(SharedSequence sharing) {
+    int padded = pieces.map(piece -> sharing.paddedLength(piece.length())).sum().intValue();
+    int[] rows = new int[pieces.map(Piece::length).sum().intValue()];
+    int next = 0;
+    int start = 0;
+    for (Piece piece : pieces) {
+      for (int rank = 0; rank < sharing.ranks(); rank++) {
+        for (int row = 0; row < sharing.localLength(piece.length(), rank); row++) {
+          rows[next++] = rank * padded + start + row;
+        }
+      }
+      start += sharing.paddedLength(piece.length());
+    }
+    return rows;
+  }
+
+  /**
    * Cuts the contexts of a batch. A whole rest goes into a chunk while it fits; one that does not
    * is cut at a multiple of the alignment, which ends the chunk. A request without context ends a
    * chunk, too, and is in none.

@@ -12,6 +12,8 @@ import io.vavr.control.Option;
  * @param exchange how partial results meet
  */
 public record DecodeSharing(SharedSequence sharing, Exchange exchange) {
+  private static final BackendName FLASHMLA_SPARSE = BackendName.of("FLASHMLA_SPARSE");
+
   /** How partial results of ranks meet. */
   public enum Exchange {
     /** Log-sum-exps are gathered, scaled outputs are reduced and scattered over heads. */
@@ -33,6 +35,10 @@ public record DecodeSharing(SharedSequence sharing, Exchange exchange) {
             Option.when(
                 exchange == Exchange.A2A && sharing.ranks() == 1,
                 "dcp_comm_backend='a2a' requires decode_context_parallel_size > 1."),
+            Option.when(
+                exchange == Exchange.A2A && sharing.ranks() > 1 && backend.equals(FLASHMLA_SPARSE),
+                "DCP for FlashMLA sparse is only validated with the default 'ag_rs' DCP comm"
+                    + " backend; got 'a2a'"),
             Option.when(
                 blockSize < turn || blockSize % turn != 0,
                 "block_size "

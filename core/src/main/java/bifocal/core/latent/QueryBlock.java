@@ -3,6 +3,7 @@ package bifocal.core.latent;
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
 import io.vavr.collection.Seq;
+import io.vavr.collection.Vector;
 
 /**
  * Query tokens of several requests, equally many of each, that attend both ways within their
@@ -10,18 +11,21 @@ import io.vavr.collection.Seq;
  *
  * @param decodes requests, padding included
  * @param tokens query tokens, padding included
+ * @param seqLens keys of each request, 0 for padding
  */
-public record QueryBlock(int decodes, int tokens) {
+public record QueryBlock(int decodes, int tokens, Seq<Integer> seqLens) {
 
   /**
    * The block of a batch.
    *
    * @param queryLens query tokens of each request; 0 for padding behind the others
+   * @param seqLens keys of each request; those of padding are not read
    * @param tokens query tokens of the batch, padding included
    * @param marked whether the layer group says that it runs such blocks
    * @throws BifocalException {@code UNSUPPORTED} when it does not, or the lengths differ
    */
-  public static QueryBlock of(Seq<Integer> queryLens, int tokens, boolean marked) {
+  public static QueryBlock of(
+      Seq<Integer> queryLens, Seq<Integer> seqLens, int tokens, boolean marked) {
     if (!marked) {
       throw BifocalException.of(
           ErrorCode.UNSUPPORTED,
@@ -34,6 +38,9 @@ public record QueryBlock(int decodes, int tokens) {
           "Non-causal MLA requires a uniform query block; got query lengths "
               + queryLens.mkString("[", ", ", "]"));
     }
-    return new QueryBlock(queryLens.size(), tokens);
+    return new QueryBlock(
+        queryLens.size(),
+        tokens,
+        seqLens.take(live.size()).appendAll(Vector.fill(queryLens.size() - live.size(), 0)));
   }
 }

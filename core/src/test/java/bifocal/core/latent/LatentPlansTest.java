@@ -134,6 +134,7 @@ class LatentPlansTest {
     "2, 24, AG_RS, 64, 0, block_size 64 must be at least cp_kv_cache_interleave_size 24 and",
     "2, 16, AG_RS, 64, 3, MTP with cp_kv_cache_interleave_size > 1 is not supported in FLASHMLA.",
     "2, 1, AG_RS, 64, 3, ''",
+    "1, 1, AG_RS, 64, 3, ''",
   })
   void sharingIsCheckedBeforeTheStart(
       int ranks,
@@ -219,10 +220,11 @@ class LatentPlansTest {
   }
 
   @ParameterizedTest(name = "blocks both ways: {0}, {1} tokens")
-  @CsvSource({"8 8, 16, 2", "8 8 0, 24, 3"})
-  void equallyManyQueriesAreDecodes(String lengths, int tokens, int decodes) {
-    assertThat(QueryBlock.of(numbers(lengths), tokens, true))
-        .isEqualTo(new QueryBlock(decodes, tokens));
+  @CsvSource({"8 8, 108 208, 16, 2, 108 208", "8 8 0, 108 208 77, 24, 3, 108 208 0"})
+  void equallyManyQueriesAreDecodes(
+      String lengths, String keys, int tokens, int decodes, String kept) {
+    assertThat(QueryBlock.of(numbers(lengths), numbers(keys), tokens, true))
+        .isEqualTo(new QueryBlock(decodes, tokens, numbers(kept)));
   }
 
   @ParameterizedTest(name = "blocks both ways: {0}, marked {1}")
@@ -232,7 +234,7 @@ class LatentPlansTest {
     "8 0 8, true, 'Non-causal MLA requires a uniform query block; got query lengths [8, 0, 8]'",
   })
   void otherBlocksAreRefused(String lengths, boolean marked, String text) {
-    assertThatThrownBy(() -> QueryBlock.of(numbers(lengths), 16, marked))
+    assertThatThrownBy(() -> QueryBlock.of(numbers(lengths), numbers(lengths), 16, marked))
         .isInstanceOf(BifocalException.class)
         .hasMessageContaining(text);
   }
