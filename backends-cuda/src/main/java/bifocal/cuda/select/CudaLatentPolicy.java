@@ -11,6 +11,7 @@ import bifocal.core.select.LatentPrefill;
 import bifocal.core.select.LatentPrefillBackend;
 import bifocal.core.select.LatentPrefillBackend.Dimensions;
 import bifocal.core.select.LatentPrefillOrder;
+import bifocal.core.select.LatentPrefillRegistry;
 import bifocal.core.select.SelectionPlan;
 import bifocal.core.select.SelectionRequest;
 import io.vavr.collection.HashSet;
@@ -101,13 +102,16 @@ final class CudaLatentPolicy {
 
   /** Who runs prefills. */
   static Validation<Seq<InvalidReason>, LatentPrefill> prefill(
-      BackendName decode, AttentionRequest asked, AttentionConfig config) {
+      BackendName decode,
+      AttentionRequest asked,
+      AttentionConfig config,
+      LatentPrefillRegistry.Snapshot registered) {
     if (OF_MODELS.contains(decode)) {
       return Validation.valid(LatentPrefill.NONE);
     }
     return WITHOUT_DENSE_PATH.contains(decode)
         ? Validation.valid(LatentPrefill.none(LatentPrefill.NO_DENSE_PATH))
-        : order(asked).choose(asked, config);
+        : order(asked).choose(asked, config, registered);
   }
 
   private static LatentPrefillOrder order(AttentionRequest asked) {

@@ -17,6 +17,7 @@ import bifocal.core.select.KnownBackend;
 import bifocal.core.select.LatentPolicy;
 import bifocal.core.select.LatentPrefill;
 import bifocal.core.select.LatentPrefillBackend;
+import bifocal.core.select.LatentPrefillRegistry;
 import bifocal.core.select.LayerKind;
 import bifocal.core.select.PlatformPolicy;
 import bifocal.core.select.PriorityList;
@@ -223,8 +224,11 @@ public final class CudaPolicy implements PlatformPolicy {
 
   @Override
   public Validation<Seq<InvalidReason>, LatentPrefill> latentPrefill(
-      BackendName decode, AttentionRequest asked, AttentionConfig config) {
-    return CudaLatentPolicy.prefill(decode, asked, config);
+      BackendName decode,
+      AttentionRequest asked,
+      AttentionConfig config,
+      LatentPrefillRegistry.Snapshot registered) {
+    return CudaLatentPolicy.prefill(decode, asked, config, registered);
   }
 
   @Override

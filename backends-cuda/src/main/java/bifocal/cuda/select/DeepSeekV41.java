@@ -12,10 +12,12 @@ import bifocal.core.backend.ResolvedVariant;
 import bifocal.core.cache.BlockSizes;
 import bifocal.core.cache.KvCacheDtype;
 import bifocal.core.cache.LatentKvLayout;
+import bifocal.core.device.DeviceProfile;
 import bifocal.core.graph.GraphSupport;
 import bifocal.core.select.BackendDeclaration;
 import bifocal.core.select.FeatureColumn;
 import bifocal.core.select.LatentRows;
+import io.vavr.collection.Vector;
 import io.vavr.control.Option;
 
 /**
@@ -28,6 +30,7 @@ final class DeepSeekV41 {
   static final BackendName FLASHINFER_NAME = BackendName.of("FLASHINFER_MLA_SPARSE_DSV41");
 
   private static final int BLACKWELL = 10;
+  private static final int MEGA_HEADS = 8;
   private static final int WORKSTATION_BLACKWELL = 12;
 
   /** Only one generation of devices reads the records of this generation of the model. */
@@ -118,19 +121,23 @@ final class DeepSeekV41 {
 
   private DeepSeekV41() {}
 
-  private static ResolvedVariant variant(Capabilities capabilities) {
+  private static ResolvedVariant variant(AttentionRequest request, Capabilities capabilities) {
     return ResolvedVariant.of("", capabilities, GraphSupport.ALWAYS)
-        .dividing(DecodeThreshold.uniform(1));
+        .dividing(DecodeThreshold.uniform(1))
+        .noting(
+            Vector.of("the indexer's side cache has pages of " + indexerPages(request.device())));
   }
 
   /** Compressed entries are stored in four bits. */
   private static ResolvedVariant mega(AttentionRequest request) {
-    return variant(Capabilities.of(MEGA_ROW)).caching(KvCacheDtype.NVFP4_DS_MLA);
+    return variant(request, Capabilities.of(MEGA_ROW)).caching(KvCacheDtype.NVFP4_DS_MLA);
   }
 
   private static ResolvedVariant flashMla(AttentionRequest request) {
     ResolvedVariant variant =
-        variant(Sm.major(request.device()) == BLACKWELL ? FLASHMLA_ELSEWHERE : FLASHMLA_ON_HOPPER);
+        variant(
+            request,
+            Sm.major(request.device()) == BLACKWELL ? FLASHMLA_ELSEWHERE : FLASHMLA_ON_HOPPER);
     return LatentCacheTypes.packable(request.layer().kvCacheDtype())
         ? variant.caching(KvCacheDtype.FP8_DS_MLA)
         : variant;
@@ -142,6 +149,7 @@ final class DeepSeekV41 {
             && LatentCacheTypes.packable(request.layer().kvCacheDtype());
     ResolvedVariant variant =
         variant(
+            request,
             Sm.major(request.device()) == WORKSTATION_BLACKWELL
                 ? FLASHINFER_ON_12
                 : FLASHINFER_ELSEWHERE);
@@ -174,6 +182,33 @@ final class DeepSeekV41 {
                     ReasonCode.COMBINATION,
                     "vllm._flashmla_C predates the mega attention weight permutes.",
                     "no flashmla-mega-permute",
-                    "a newer FlashMLA"));
+                    "a newer FlashMLA"))
+        .orElse(() -> megaHeads(request.layer().numHeads()));
+  }
+
+  /** Heads of one rank are projected back in groups. */
+  private static Option<InvalidReason> megaHeads(int heads) {
+    return Features.when(
+        heads % MEGA_HEADS != 0,
+        ReasonCode.COMBINATION,
+        "mega attention needs the local head count ("
+            + heads
+            + ") to be a multiple of "
+            + MEGA_HEADS
+            + ".",
+        heads,
+        "a multiple of " + MEGA_HEADS + " query heads");
+  }
+
+  /**
+   * Pages of the side cache in which the model's indexer keeps its keys. They are not those of the
+   * model's own cache.
+   */
+  static BlockSizes indexerPages(DeviceProfile device) {
+    return switch (Sm.major(device)) {
+      case BLACKWELL -> BlockSizes.exactly(128);
+      case WORKSTATION_BLACKWELL -> BlockSizes.exactly(64, 128);
+      default -> BlockSizes.exactly(64);
+    };
   }
 }

@@ -34,14 +34,21 @@ final class LatentShape {
 
   /** The longest decode of a sparse kernel for 10.x, by query heads of one rank. */
   static DecodeThreshold blackwellThreshold(AttentionRequest request) {
-    return DecodeThreshold.uniform(
-        ON_BLACKWELL.get(request.layer().numHeads()).getOrElse(ON_BLACKWELL_OTHERWISE));
+    return uniform(request, ON_BLACKWELL, ON_BLACKWELL_OTHERWISE);
   }
 
   /** The longest decode of a sparse kernel for other devices. */
   static DecodeThreshold threshold(AttentionRequest request) {
+    return uniform(request, ELSEWHERE, ELSEWHERE_OTHERWISE);
+  }
+
+  /** Hierarchical sparse attention decodes single tokens. */
+  private static DecodeThreshold uniform(
+      AttentionRequest request, Map<Integer, Integer> byHeads, int otherwise) {
     return DecodeThreshold.uniform(
-        ELSEWHERE.get(request.layer().numHeads()).getOrElse(ELSEWHERE_OTHERWISE));
+        request.deployment().kernels().hierarchicalSparse()
+            ? 1
+            : byHeads.get(request.layer().numHeads()).getOrElse(otherwise));
   }
 
   /** The longest decode of a sparse kernel that is built for both. */

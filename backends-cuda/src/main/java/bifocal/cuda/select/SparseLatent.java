@@ -143,7 +143,8 @@ final class SparseLatent {
           .choosing(SparseLatent::flashMla)
           .but(SparseLatent::nvfp4OnBlackwell)
           .but(SparseLatent::ropeFreeOnHopper)
-          .but((request, variant) -> FlashMlaLibrary.sparse(request.device()));
+          .but((request, variant) -> FlashMlaLibrary.sparse(request.device()))
+          .but(SparseLatent::sharedBothWays);
 
   static final BackendDeclaration FLASH_ATTENTION =
       LatentRows.declare(
@@ -299,6 +300,21 @@ final class SparseLatent {
         "FLASHMLA_SPARSE only supports the " + cache + " kv-cache dtype on SM100 (Blackwell)",
         request.device().label(),
         "10.x");
+  }
+
+  /** Ranks that share a sequence in prefill and in decode exchange packed records. */
+  private static Option<InvalidReason> sharedBothWays(
+      AttentionRequest request, ResolvedVariant variant) {
+    boolean both =
+        request.deployment().prefillContextParallel() > 1
+            && request.deployment().decodeContextParallel() > 1;
+    KvCacheDtype cache = variant.cacheType().getOrElse(request.layer().kvCacheDtype());
+    return Features.when(
+        both && cache != KvCacheDtype.FP8_DS_MLA,
+        ReasonCode.KV_CACHE_DTYPE,
+        "FLASHMLA_SPARSE with PCP and DCP requires an fp8_ds_mla KV cache",
+        cache,
+        "fp8_ds_mla");
   }
 
   /** The narrow head is that of models without rotary keys, and has a kernel on one device. */

@@ -10,6 +10,7 @@ import bifocal.core.select.KnownBackend;
 import bifocal.core.select.LatentPrefill;
 import bifocal.core.select.LatentPrefillBackend;
 import bifocal.core.select.LatentPrefillOrder;
+import bifocal.core.select.LatentPrefillRegistry;
 import bifocal.core.select.LayerKind;
 import bifocal.core.select.PriorityList;
 import bifocal.core.select.SelectionPlan;
@@ -73,7 +74,10 @@ final class RocmLatentPolicy {
 
   /** Who runs prefills. */
   static Validation<Seq<InvalidReason>, LatentPrefill> prefill(
-      BackendName decode, AttentionRequest asked, AttentionConfig config) {
+      BackendName decode,
+      AttentionRequest asked,
+      AttentionConfig config,
+      LatentPrefillRegistry.Snapshot registered) {
     if (DEEPSEEK_V4.contains(decode)) {
       return Validation.valid(LatentPrefill.NONE);
     }
@@ -82,7 +86,7 @@ final class RocmLatentPolicy {
         : new LatentPrefillOrder(
                 Vector.of(aiterPrefill(config.rocmUseAiter()), LatentPrefillBackend.FLASH_ATTN),
                 Vector.empty())
-            .choose(asked, config);
+            .choose(asked, config, registered);
   }
 
   private static LatentPrefillBackend aiterPrefill(boolean switchedOn) {

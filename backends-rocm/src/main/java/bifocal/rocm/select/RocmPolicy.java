@@ -16,6 +16,7 @@ import bifocal.core.select.KnownBackend;
 import bifocal.core.select.LatentPolicy;
 import bifocal.core.select.LatentPrefill;
 import bifocal.core.select.LatentPrefillBackend;
+import bifocal.core.select.LatentPrefillRegistry;
 import bifocal.core.select.PlatformPolicy;
 import bifocal.core.select.PriorityList;
 import bifocal.core.select.SelectionPlan;
@@ -136,8 +137,11 @@ public final class RocmPolicy implements PlatformPolicy {
 
   @Override
   public Validation<Seq<InvalidReason>, LatentPrefill> latentPrefill(
-      BackendName decode, AttentionRequest asked, AttentionConfig config) {
-    return RocmLatentPolicy.prefill(decode, asked, config);
+      BackendName decode,
+      AttentionRequest asked,
+      AttentionConfig config,
+      LatentPrefillRegistry.Snapshot registered) {
+    return RocmLatentPolicy.prefill(decode, asked, config, registered);
   }
 
   @Override

@@ -2,12 +2,17 @@ package bifocal.xpu.select;
 
 import bifocal.core.backend.AttentionRequest;
 import bifocal.core.backend.BackendName;
+import bifocal.core.backend.InvalidReason;
 import bifocal.core.device.DeviceProfile;
 import bifocal.core.device.Platform;
 import bifocal.core.layer.AttentionLayerSpec;
+import bifocal.core.select.AttentionConfig;
 import bifocal.core.select.DeviceDescription;
 import bifocal.core.select.KnownBackend;
+import bifocal.core.select.LatentPrefill;
 import bifocal.core.select.LatentPrefillBackend;
+import bifocal.core.select.LatentPrefillOrder;
+import bifocal.core.select.LatentPrefillRegistry;
 import bifocal.core.select.PlatformPolicy;
 import bifocal.core.select.PriorityList;
 import bifocal.core.select.SelectionPlan;
@@ -16,6 +21,7 @@ import bifocal.core.tensor.DType;
 import io.vavr.collection.Seq;
 import io.vavr.collection.Vector;
 import io.vavr.control.Option;
+import io.vavr.control.Validation;
 
 /** How XPU chooses: the first rule that fits names one backend. */
 public final class XpuPolicy implements PlatformPolicy {
@@ -68,6 +74,18 @@ public final class XpuPolicy implements PlatformPolicy {
       return LATENT;
     }
     return asked.mmPrefix() || layer.dtype() == DType.FP32 ? TRITON : FLASH;
+  }
+
+  /** No compute capability is known here. A sparse layer runs its prefills as it runs decodes. */
+  @Override
+  public Validation<Seq<InvalidReason>, LatentPrefill> latentPrefill(
+      BackendName decode,
+      AttentionRequest asked,
+      AttentionConfig config,
+      LatentPrefillRegistry.Snapshot registered) {
+    return asked.layer().choosesKeys()
+        ? Validation.valid(LatentPrefill.none(LatentPrefill.NO_DENSE_PATH))
+        : LatentPrefillOrder.withoutCapability(asked, config, registered);
   }
 
   @Override

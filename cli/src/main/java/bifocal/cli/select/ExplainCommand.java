@@ -41,7 +41,10 @@ public final class ExplainCommand implements Callable<Integer> {
       console.out().print(Explanation.of(request, outcome.getError()));
       throw SelectCommand.refused(outcome.getError());
     }
-    console.out().print(Explanation.of(request, outcome.get()));
+    console
+        .out()
+        .print(Explanation.of(request, outcome.get(), options.objectionsToSharing(outcome.get())));
+    options.requireShareable(outcome.get());
     return ExitStatus.DONE.number();
   }
 }

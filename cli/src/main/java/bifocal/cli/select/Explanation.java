@@ -19,15 +19,27 @@ final class Explanation {
 
   private Explanation() {}
 
-  /** The explanation of a choice. */
-  static String of(SelectionRequest request, SelectionReport report) {
+  /**
+   * The explanation of a choice.
+   *
+   * @param objections why ranks cannot share a sequence there, which leaves nothing chosen
+   */
+  static String of(SelectionRequest request, SelectionReport report, Seq<String> objections) {
     return lines(
         asked(request)
             .appendAll(candidates(report.candidates()))
             .append("")
-            .append("Chosen: " + SelectionText.brief(report).stripTrailing())
+            .appendAll(chosen(report, objections))
             .append("")
             .appendAll(whatToChange(report.candidates())));
+  }
+
+  private static Seq<String> chosen(SelectionReport report, Seq<String> objections) {
+    return objections.isEmpty()
+        ? Vector.of("Chosen: " + SelectionText.brief(report).stripTrailing())
+        : objections
+            .flatMap(text -> wrapped("  " + report.backend() + ": " + text, INDENT))
+            .prepend("Chosen: none; ranks cannot share a sequence so:");
   }
 
   /** The explanation of a refusal. */

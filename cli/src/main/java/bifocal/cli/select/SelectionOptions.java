@@ -59,14 +59,18 @@ final class SelectionOptions {
 
   /** Requires that ranks which share a sequence can do so on the chosen backend. */
   void requireShareable(SelectionReport chosen) {
-    Seq<String> objections =
-        chosen
-            .blockSize()
-            .map(size -> layer.sharing().objections(chosen.backend(), size, 0))
-            .getOrElse(Vector.empty());
+    Seq<String> objections = objectionsToSharing(chosen);
     if (objections.nonEmpty()) {
       throw CliFailure.of(ErrorCode.INVALID_OPTION, objections.mkString("; "));
     }
+  }
+
+  /** Why ranks cannot share a sequence on the chosen backend as they were told to. */
+  Seq<String> objectionsToSharing(SelectionReport chosen) {
+    return chosen
+        .blockSize()
+        .map(size -> layer.sharing().objections(chosen.backend(), size, 0))
+        .getOrElse(Vector.empty());
   }
 
   /** What is asked for. */

@@ -54,13 +54,13 @@ final class Expectation {
       assertThat(candidate(part.substring(0, part.length() - 3)).valid()).as(part).isTrue();
     } else if (part.endsWith(" absent")) {
       assertThat(named(part.substring(0, part.length() - 7))).as(part).isEmpty();
+    } else if (part.matches("[a-z]+=.*")) {
+      property(part.substring(0, part.indexOf('=')), part.substring(part.indexOf('=') + 1));
     } else if (part.contains(": ")) {
       String name = part.substring(0, part.indexOf(": "));
       assertThat(candidate(name).reasons().map(reason -> reason.text()))
           .as(part)
           .contains(part.substring(part.indexOf(": ") + 2));
-    } else if (part.contains("=")) {
-      property(part.substring(0, part.indexOf('=')), part.substring(part.indexOf('=') + 1));
     } else {
       assertThat(report().backend().value()).as(arguments).isEqualTo(part);
     }

@@ -6,6 +6,7 @@ import bifocal.core.backend.AttentionBackend;
 import bifocal.core.backend.BackendName;
 import bifocal.core.backend.FeatureSet;
 import bifocal.core.backend.InvalidReason;
+import bifocal.core.backend.ResolvesVariants;
 import bifocal.core.cache.KvCacheDtype;
 import io.vavr.control.Option;
 import org.junit.jupiter.api.BeforeAll;
@@ -102,6 +103,33 @@ class LatentCombinationTest {
         .containsExactlyInAnyOrder(KvCacheDtype.FP8_DS_MLA, KvCacheDtype.NVFP4_DS_MLA);
   }
 
+  @ParameterizedTest(name = "FLASHMLA_SPARSE makes {1} of {0}")
+  @CsvSource({
+    "fp8, fp8_ds_mla",
+    "fp8_e4m3, fp8_ds_mla",
+    "fp8_ds_mla, fp8_ds_mla",
+    "nvfp4_ds_mla, none",
+    "auto, none",
+    "bfloat16, none",
+  })
+  void aQuantisedCacheIsPacked(String asked, String cached) {
+    assertThat(
+            ((ResolvesVariants) backend("FLASHMLA_SPARSE"))
+                .variant(
+                    Asking.request(
+                            "--use-mla --use-sparse --capability 10.0 --kv-cache-dtype " + asked)
+                        .asked())
+                .cacheType()
+                .map(KvCacheDtype::label)
+                .getOrElse("none"))
+        .isEqualTo(cached);
+  }
+
+  @Test
+  void megaAttentionTakesHeadsInGroupsOfEight() {
+    assertThat(objection("FLASHMLA_MEGA_ATTN_DSV41", "--capability 10.0 --num-heads 24")).isEmpty();
+  }
+
   @ParameterizedTest(name = "{0} on {1}, {2}: {3}")
   @CsvSource(
       delimiter = '|',
@@ -129,6 +157,8 @@ class LatentCombinationTest {
             + " without the mega attention ops.",
         "FLASHMLA_MEGA_ATTN_DSV41 | 10.0 | --assume no-flashmla-mega-permute | vllm._flashmla_C"
             + " predates the mega attention weight permutes.",
+        "FLASHMLA_MEGA_ATTN_DSV41 | 10.0 | --num-heads 12 | mega attention needs the local head"
+            + " count (12) to be a multiple of 8.",
         "FLASHINFER_MLA_SPARSE_DSV41 | 10.0 | --kv-cache-dtype fp8_ds_mla |"
             + " FLASHINFER_MLA_SPARSE_DSV4 SM10x uses the plain per-tensor FP8 KV layout, not"
             + " fp8_ds_mla",

@@ -248,6 +248,9 @@ class SelectCommandTest {
             + " decode_context_parallel_size > 1.",
         "--capability 9.0 --use-mla --dcp 2 --cp-kv-cache-interleave-size 24 | block_size 16 must"
             + " be at least cp_kv_cache_interleave_size 24 and divisible by it",
+        "--capability 9.0 --use-mla --use-sparse --dcp 2 --dcp-comm-backend a2a --attention-backend"
+            + " FLASHMLA_SPARSE | DCP for FlashMLA sparse is only validated with the default"
+            + " 'ag_rs' DCP comm backend; got 'a2a'",
         "--capability 9.0 --dcp-comm-backend ring | --dcp-comm-backend: unknown value 'ring'",
         "--capability 9.0 -ac { | Unexpected end-of-input: expected close marker for Object, line"
             + " 1",
@@ -258,6 +261,32 @@ class SelectCommandTest {
 
     assertThat(run.status()).isEqualTo(2);
     assertThat(run.err()).contains(message).doesNotContain("REDACTED");
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "--dcp-comm-backend a2a | FLASH_ATTN_MLA: dcp_comm_backend='a2a' requires",
+        "--dcp 2 --cp-kv-cache-interleave-size 24 | FLASH_ATTN_MLA: block_size 16 must be at least",
+      })
+  void anExplanationAlsoSaysThatRanksCannotShareASequence(String arguments, String objection) {
+    CommandRun run = run("explain --capability 9.0 --use-mla " + arguments);
+
+    assertThat(run.status()).isEqualTo(2);
+    assertThat(run.out())
+        .contains("Chosen: none; ranks cannot share a sequence so:")
+        .contains(objection)
+        .doesNotContain("Chosen: FLASH_ATTN_MLA");
+  }
+
+  @Test
+  void anExplanationOfSharedSequencesThatFitNamesTheChoice() {
+    CommandRun run =
+        run("explain --capability 9.0 --use-mla --dcp 2 --cp-kv-cache-interleave-size 16");
+
+    assertThat(run.status()).isZero();
+    assertThat(run.out()).contains("Chosen: FLASH_ATTN_MLA");
   }
 
   @Test

@@ -4,6 +4,7 @@ import bifocal.core.backend.AttentionBackend;
 import bifocal.core.backend.BackendName;
 import bifocal.core.backend.DeviceSupport;
 import bifocal.core.route.RoutingPolicy;
+import bifocal.core.select.LatentPrefillProvider;
 import bifocal.core.select.PlatformPolicy;
 import com.google.inject.Binder;
 import com.google.inject.TypeLiteral;
@@ -23,6 +24,14 @@ public final class AttentionBinder {
   /** Binds routing policies by the names users choose them by, for instance {@code mm-prefix}. */
   public static MapBinder<String, RoutingPolicy> policies(Binder binder) {
     return MapBinder.newMapBinder(binder, String.class, RoutingPolicy.class);
+  }
+
+  /**
+   * Binds backends of latent prefill by name: {@code CUSTOM}, a name of the host's own, or that of
+   * a platform's backend whose place one takes.
+   */
+  public static MapBinder<String, LatentPrefillProvider> latentPrefills(Binder binder) {
+    return MapBinder.newMapBinder(binder, String.class, LatentPrefillProvider.class);
   }
 
   /** Binds how platforms choose among backends. */

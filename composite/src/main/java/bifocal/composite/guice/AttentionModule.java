@@ -5,6 +5,8 @@ import bifocal.core.backend.AttentionBackend;
 import bifocal.core.backend.BackendName;
 import bifocal.core.backend.BackendRegistry;
 import bifocal.core.observe.JfrObserver;
+import bifocal.core.select.LatentPrefillProvider;
+import bifocal.core.select.LatentPrefillRegistry;
 import bifocal.core.select.PlatformPolicy;
 import bifocal.core.select.Selector;
 import bifocal.routing.MMPrefixAttentionRouting;
@@ -22,6 +24,7 @@ public final class AttentionModule extends AbstractModule {
     AttentionBinder.backends(binder());
     AttentionBinder.compositeBindings(binder());
     AttentionBinder.platforms(binder());
+    AttentionBinder.latentPrefills(binder());
     bind(MMPrefixAttentionRouting.class).toInstance(new MMPrefixAttentionRouting());
     bind(PrefillDecodeRouting.class).toInstance(new PrefillDecodeRouting());
     AttentionBinder.policies(binder()).addBinding("mm-prefix").to(MMPrefixAttentionRouting.class);
@@ -48,12 +51,24 @@ public final class AttentionModule extends AbstractModule {
 
   @Provides
   @Singleton
+  static LatentPrefillRegistry latentPrefills(Map<String, LatentPrefillProvider> bound) {
+    LatentPrefillRegistry registry = new LatentPrefillRegistry();
+    bound.forEach(registry::register);
+    return registry;
+  }
+
+  @Provides
+  @Singleton
   static Selector selector(
-      BackendRegistry registry, Set<PlatformPolicy> platforms, PrefillDecodeRouting routing) {
+      BackendRegistry registry,
+      Set<PlatformPolicy> platforms,
+      PrefillDecodeRouting routing,
+      LatentPrefillRegistry prefills) {
     return new Selector(
         registry,
         platforms,
         (prefill, decode) -> CompositeBackends.createCompositeBackend(prefill, decode, routing),
+        prefills,
         new JfrObserver());
   }
 }

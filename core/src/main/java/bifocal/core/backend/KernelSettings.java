@@ -12,13 +12,31 @@ import io.vavr.control.Option;
  * @param compositeTakesFlashAttention3 whether the causal child of {@code TRITON_FLASH_ATTN} may be
  *     version 3
  * @param aiter switches of AMD's kernels
+ * @param hierarchicalSparse whether sparse latent attention keeps part of its cache off the device
  */
 public record KernelSettings(
     Option<FlashAttentionVersion> flashAttention,
     Option<Boolean> trtllmAttention,
     boolean perSequenceCausal,
     boolean compositeTakesFlashAttention3,
-    Aiter aiter) {
+    Aiter aiter,
+    boolean hierarchicalSparse) {
+
+  /** Settings without hierarchical sparse attention. */
+  public KernelSettings(
+      Option<FlashAttentionVersion> flashAttention,
+      Option<Boolean> trtllmAttention,
+      boolean perSequenceCausal,
+      boolean compositeTakesFlashAttention3,
+      Aiter aiter) {
+    this(
+        flashAttention,
+        trtllmAttention,
+        perSequenceCausal,
+        compositeTakesFlashAttention3,
+        aiter,
+        false);
+  }
 
   /** Everything decided by the families. */
   public static final KernelSettings DEFAULT =
@@ -53,6 +71,7 @@ public record KernelSettings(
         trtllmAttention,
         perSequenceCausal,
         compositeTakesFlashAttention3,
-        aiter);
+        aiter,
+        hierarchicalSparse);
   }
 }

@@ -141,6 +141,11 @@ record Judgement(
         .distinct();
   }
 
+  /** The backend and everything that would run inside it. */
+  Seq<BackendName> runs() {
+    return leaves.get().map(leaf -> leaf.backend().name()).prepend(backend.name());
+  }
+
   Seq<BackendName> children() {
     return backend instanceof Composed pair
         ? Vector.of(pair.childA().name(), pair.childB().name())

@@ -17,6 +17,10 @@ public record LatentPrefill(Option<String> backend, Lazy<Seq<String>> remarks) {
   public static final String NO_DENSE_PATH =
       "Sparse MLA impl has no dense-MHA prefill path; using the top-k MQA path only.";
 
+  /** Why a sparse layer has no backend of prefill when the user wants none. */
+  public static final String FORCED_MQA =
+      "sparse_mla_force_mqa: every prefill token attends over its chosen keys.";
+
   /** Not a latent layer, or one whose decode backend runs prefills too. */
   public static final LatentPrefill NONE = new LatentPrefill(Option.none(), Lazy.of(Vector::empty));
 
@@ -35,7 +39,12 @@ public record LatentPrefill(Option<String> backend, Lazy<Seq<String>> remarks) {
     return new LatentPrefill(Option.none(), Lazy.of(() -> Vector.of(because.get())));
   }
 
-  /** Why there is none. */
+  /** The same with a remark more. */
+  public LatentPrefill remarking(String remark) {
+    return new LatentPrefill(backend, Lazy.of(() -> remarks.get().append(remark)));
+  }
+
+  /** Why there is none, and what else is worth knowing. */
   public Seq<String> notes() {
     return remarks.get();
   }

@@ -100,6 +100,26 @@ public record LatentPrefillBackend(
         name, description, dtypes, devices, runsOn, dimensions, namesDimensions, installed, text);
   }
 
+  /** The same backend under another name. */
+  public LatentPrefillBackend named(String other) {
+    return new LatentPrefillBackend(
+        other,
+        description,
+        dtypes,
+        devices,
+        runsOn,
+        dimensions,
+        namesDimensions,
+        installed,
+        missing);
+  }
+
+  /** A backend that refuses every layer for one reason. */
+  static LatentPrefillBackend unusable(String name, String reason) {
+    return of(name, "", "", device -> true, Vector.empty(), device -> false)
+        .sayingWhenMissing(reason);
+  }
+
   /** A package that a simulated device has unless it is assumed away. */
   public static boolean assumed(String name, DeviceProfile device) {
     return device.simulated()

@@ -21,17 +21,48 @@ import java.util.function.Supplier;
  */
 public record LatentPrefillOrder(
     Seq<LatentPrefillBackend> backends, Seq<LatentPrefillBackend> others) {
-  private static final String CUSTOM = "CUSTOM";
+  private static final LatentPrefillOrder OF_UNKNOWN_DEVICES =
+      new LatentPrefillOrder(Vector.empty(), Vector.of(LatentPrefillBackend.FLASH_ATTN));
 
-  /** The backend of a layer whose decode backend has a dense path for prefills. */
+  /**
+   * The backend of a layer whose decode backend has a dense path for prefills.
+   *
+   * @param registered what hosts registered beside the platform's backends, or in their place
+   */
   public Validation<Seq<InvalidReason>, LatentPrefill> choose(
-      AttentionRequest asked, AttentionConfig config) {
+      AttentionRequest asked, AttentionConfig config, LatentPrefillRegistry.Snapshot registered) {
+    Option<AttentionLayerSpec.Mla> latent = latent(asked.layer());
+    if (latent.isEmpty()) {
+      return Validation.valid(LatentPrefill.NONE);
+    }
+    if (asked.layer().choosesKeys() && config.sparseMlaForceMqa()) {
+      return Validation.valid(LatentPrefill.none(LatentPrefill.FORCED_MQA));
+    }
     Option<String> named = config.mlaPrefillBackend();
-    return latent(asked.layer())
-        .map(
-            mla ->
-                named.isDefined() ? explicit(find(named.get()), asked, mla) : automatic(asked, mla))
-        .getOrElse(Validation.valid(LatentPrefill.NONE));
+    return named.isDefined()
+        ? explicit(find(named.get(), registered), asked, latent.get())
+        : inForce(registered).automatic(asked, latent.get());
+  }
+
+  /**
+   * The backend of a layer on a device without a compute capability: {@code FLASH_ATTN}, which is
+   * not asked, unless the user names another one.
+   */
+  public static Validation<Seq<InvalidReason>, LatentPrefill> withoutCapability(
+      AttentionRequest asked, AttentionConfig config, LatentPrefillRegistry.Snapshot registered) {
+    boolean open = latent(asked.layer()).isDefined() && config.mlaPrefillBackend().isEmpty();
+    return open
+        ? Validation.valid(
+            LatentPrefill.by(LatentPrefillBackend.FLASH_ATTN.name())
+                .remarking(
+                    "no compute capability is known of "
+                        + asked.device().label()
+                        + ", so FLASH_ATTN runs prefills and was not asked"))
+        : OF_UNKNOWN_DEVICES.choose(asked, config, registered);
+  }
+
+  private LatentPrefillOrder inForce(LatentPrefillRegistry.Snapshot registered) {
+    return new LatentPrefillOrder(backends.map(registered::inPlaceOf), others);
   }
 
   /** The latent attention underneath a layer, absent for other layers. */
@@ -83,17 +114,26 @@ public record LatentPrefillOrder(
         + ".";
   }
 
-  private LatentPrefillBackend find(String name) {
+  private LatentPrefillBackend find(String name, LatentPrefillRegistry.Snapshot registered) {
     Seq<LatentPrefillBackend> known = backends.appendAll(others).distinctBy(b -> b.name());
-    return known
-        .find(backend -> backend.name().equals(name))
-        .getOrElseThrow(() -> unknown(name, known.map(LatentPrefillBackend::name)));
+    return registered
+        .find(name)
+        .orElse(() -> known.find(backend -> backend.name().equals(name)))
+        .getOrElseThrow(
+            () ->
+                unknown(
+                    name,
+                    known
+                        .map(LatentPrefillBackend::name)
+                        .appendAll(registered.names())
+                        .distinct()));
   }
 
   private static BifocalException unknown(String name, Seq<String> known) {
-    if (name.equals(CUSTOM)) {
+    if (name.equals(LatentPrefillRegistry.CUSTOM)) {
       return BifocalException.of(
-          ErrorCode.UNKNOWN_BACKEND, "MLA prefill backend CUSTOM must be registered before use.");
+              ErrorCode.UNKNOWN_BACKEND, "MLA prefill backend CUSTOM must be registered before use")
+          .withRemedy("register one with the selector's LatentPrefillRegistry");
     }
     return BifocalException.of(
             ErrorCode.UNKNOWN_BACKEND,

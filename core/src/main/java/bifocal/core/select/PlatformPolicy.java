@@ -40,10 +40,14 @@ public interface PlatformPolicy {
   /**
    * The backend of latent prefill beside a chosen decode backend.
    *
+   * @param registered what hosts registered beside the platform's backends, or in their place
    * @return which, or every reason against the one that the user names
    */
   default Validation<Seq<InvalidReason>, LatentPrefill> latentPrefill(
-      BackendName decode, AttentionRequest asked, AttentionConfig config) {
+      BackendName decode,
+      AttentionRequest asked,
+      AttentionConfig config,
+      LatentPrefillRegistry.Snapshot registered) {
     return Validation.valid(LatentPrefill.NONE);
   }
 

@@ -97,7 +97,8 @@ public record SelectionRequest(
             config.rocmUseAiter(),
             config.rocmUseAiterMha(),
             config.rocmUseAiterUnifiedAttention(),
-            config.rocmUseAiterMla()));
+            config.rocmUseAiterMla()),
+        config.hisparseConfig().isDefined() || given.hierarchicalSparse());
   }
 
   private AttentionLayerSpec maskedAsSaid(AttentionLayerSpec layer) {

@@ -40,13 +40,14 @@ public final class Selector {
   private final BackendRegistry registry;
   private final Map<Platform, PlatformPolicy> platforms;
   private final PhasePairing pairing;
+  private final LatentPrefillRegistry prefills;
   private final AttentionObserver observer;
   private final AtomicReference<Memory> memory;
 
   /** A selector that nobody observes. */
   public Selector(
       BackendRegistry registry, Iterable<PlatformPolicy> platforms, PhasePairing pairing) {
-    this(registry, platforms, pairing, AttentionObserver.NONE);
+    this(registry, platforms, pairing, new LatentPrefillRegistry(), AttentionObserver.NONE);
   }
 
   /**
@@ -55,18 +56,21 @@ public final class Selector {
    * @param registry backends; each selection sees one moment of it
    * @param platforms at most one policy for each platform
    * @param pairing makes one backend of one for prefills and one for decodes
+   * @param prefills backends of latent prefill that hosts register
    * @param observer sees what is selected
    */
   public Selector(
       BackendRegistry registry,
       Iterable<PlatformPolicy> platforms,
       PhasePairing pairing,
+      LatentPrefillRegistry prefills,
       AttentionObserver observer) {
     this.registry = registry;
     this.platforms = TreeMap.ofEntries(Vector.ofAll(platforms).map(p -> Tuple.of(p.platform(), p)));
     this.pairing = pairing;
+    this.prefills = prefills;
     this.observer = observer;
-    this.memory = new AtomicReference<>(new Memory(registry.snapshot()));
+    this.memory = new AtomicReference<>(new Memory(registry.snapshot(), prefills.snapshot()));
   }
 
   /** The policies, in the order of the platforms. */
@@ -77,6 +81,11 @@ public final class Selector {
   /** The registry that this selector reads. */
   public BackendRegistry registry() {
     return registry;
+  }
+
+  /** The backends of latent prefill that hosts register. */
+  public LatentPrefillRegistry latentPrefills() {
+    return prefills;
   }
 
   /**
@@ -135,11 +144,12 @@ public final class Selector {
   /** What was found out about the present backends; another snapshot starts another memory. */
   private Memory memory() {
     BackendRegistry.Snapshot now = registry.snapshot();
+    LatentPrefillRegistry.Snapshot prefillsNow = prefills.snapshot();
     Memory known = memory.get();
-    if (known.backends.equals(now)) {
+    if (known.backends.equals(now) && known.registered.equals(prefillsNow)) {
       return known;
     }
-    Memory fresh = new Memory(now);
+    Memory fresh = new Memory(now, prefillsNow);
     memory.set(fresh);
     return fresh;
   }
@@ -149,11 +159,13 @@ public final class Selector {
     private static final int MOST = 1_024;
 
     private final BackendRegistry.Snapshot backends;
+    private final LatentPrefillRegistry.Snapshot registered;
     private final ConcurrentHashMap<SelectionRequest, Validation<SelectionRefusal, SelectionReport>>
         outcomes = new ConcurrentHashMap<>(2 * MOST);
 
-    private Memory(BackendRegistry.Snapshot backends) {
+    private Memory(BackendRegistry.Snapshot backends, LatentPrefillRegistry.Snapshot registered) {
       this.backends = backends;
+      this.registered = registered;
     }
 
     private Validation<SelectionRefusal, SelectionReport> outcome(SelectionRequest request) {
@@ -161,7 +173,8 @@ public final class Selector {
       if (known != null) {
         return known;
       }
-      Validation<SelectionRefusal, SelectionReport> found = new Selection(backends, request).run();
+      Validation<SelectionRefusal, SelectionReport> found =
+          new Selection(backends, registered, request).run();
       if (outcomes.size() >= MOST) {
         outcomes.clear();
       }
@@ -196,7 +209,7 @@ public final class Selector {
   /** Checks one backend, which need not be registered, as if the user had named it. */
   public Validation<SelectionRefusal, SelectionReport> check(
       AttentionBackend<?> backend, SelectionRequest request) {
-    Selection selection = new Selection(registry.snapshot(), request);
+    Selection selection = new Selection(registry.snapshot(), prefills.snapshot(), request);
     return selection.explicit(Judgement.of(selection.validator, backend, selection.plan.asked()));
   }
 
@@ -217,13 +230,18 @@ public final class Selector {
   /** One selection over one moment of the registry. */
   private final class Selection {
     private final BackendRegistry.Snapshot backends;
+    private final LatentPrefillRegistry.Snapshot registered;
     private final SelectionRequest request;
     private final PlatformPolicy policy;
     private final SelectionPlan plan;
     private final BackendValidator validator;
 
-    private Selection(BackendRegistry.Snapshot backends, SelectionRequest request) {
+    private Selection(
+        BackendRegistry.Snapshot backends,
+        LatentPrefillRegistry.Snapshot registered,
+        SelectionRequest request) {
       this.backends = backends;
+      this.registered = registered;
       this.request = request;
       this.policy = policy(request.attention().device().platform());
       this.plan = policy.plan(request);
@@ -381,7 +399,7 @@ public final class Selector {
     private Validation<SelectionRefusal, SelectionReport> report(
         Judgement chosen, Source source, Seq<Candidate> candidates, Seq<String> warnings) {
       Validation<Seq<InvalidReason>, LatentPrefill> latentPrefill =
-          policy.latentPrefill(chosen.backend().name(), plan.asked(), request.config());
+          policy.latentPrefill(chosen.backend().name(), plan.asked(), request.config(), registered);
       if (latentPrefill.isInvalid()) {
         return refusal(
             ErrorCode.INVALID_SELECTION,
@@ -408,6 +426,12 @@ public final class Selector {
                       plan.notes()
                           .appendAll(chosen.notes())
                           .appendAll(latentPrefill.get().notes())
+                          .appendAll(
+                              SettingRemarks.of(
+                                  request.config(),
+                                  plan.asked(),
+                                  chosen.runs(),
+                                  latentPrefill.get().backend()))
                           .appendAll(warnings))));
     }
 
