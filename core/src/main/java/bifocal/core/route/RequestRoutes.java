@@ -22,12 +22,25 @@ public final class RequestRoutes {
   private final byte[] reason;
   private final int[] query;
   private final int[] key;
+  private final Expected expected;
 
-  private RequestRoutes(byte[] child, byte[] reason, int[] query, int[] key) {
+  private RequestRoutes(byte[] child, byte[] reason, int[] query, int[] key, Expected expected) {
     this.child = child;
     this.reason = reason;
     this.query = query;
     this.key = key;
+    this.expected = expected;
+  }
+
+  /**
+   * What measurements say of a batch.
+   *
+   * @param nanos expected time of its route
+   * @param otherwise expected time of the next best route
+   */
+  public record Expected(long nanos, long otherwise) {
+    /** Nothing was measured, or there was nothing to choose. */
+    public static final Expected UNKNOWN = new Expected(0, 0);
   }
 
   /** Begins the routes of so many requests. */
@@ -69,6 +82,11 @@ public final class RequestRoutes {
     return key.length == 0 ? NONE : key[request];
   }
 
+  /** What measurements say of the batch, {@link Expected#UNKNOWN} where none was looked at. */
+  public Expected expected() {
+    return expected;
+  }
+
   /** Number of requests that one child runs. */
   public int count(Child wanted) {
     return count(child, wanted);
@@ -82,8 +100,23 @@ public final class RequestRoutes {
     return count;
   }
 
-  /** One sentence. */
+  /** One sentence, and what was measured if that was looked at. */
   public String text(int request) {
+    return expected.equals(Expected.UNKNOWN)
+        ? because(request)
+        : because(request)
+            + "; measured: "
+            + micros(expected.nanos())
+            + " µs expected for the batch, "
+            + micros(expected.otherwise())
+            + " µs otherwise";
+  }
+
+  private static long micros(long nanos) {
+    return Math.round(nanos / 1_000.0);
+  }
+
+  private String because(int request) {
     String at = "query " + query(request) + " needs key " + key(request);
     return switch (reason(request)) {
       case NEEDS_FUTURE_KEY -> at;
@@ -101,6 +134,7 @@ public final class RequestRoutes {
       case DECODE -> "the request is a decode";
       case PREDICATE -> "the predicate said so";
       case FIXED -> "the policy always chooses this child";
+      case MEASURED -> "measured: the other child is right, too, and slower here";
     };
   }
 
@@ -110,7 +144,8 @@ public final class RequestRoutes {
         && Arrays.equals(child, that.child)
         && Arrays.equals(reason, that.reason)
         && Arrays.equals(query, that.query)
-        && Arrays.equals(key, that.key);
+        && Arrays.equals(key, that.key)
+        && expected.equals(that.expected);
   }
 
   @Override
@@ -135,6 +170,7 @@ public final class RequestRoutes {
     private byte[] reason;
     private int[] query = NO_POSITIONS;
     private int[] key = NO_POSITIONS;
+    private Expected expected = Expected.UNKNOWN;
 
     private Builder(int requests) {
       if (requests < 0) {
@@ -188,6 +224,12 @@ public final class RequestRoutes {
       return this;
     }
 
+    /** Says what measurements expect of the batch. */
+    public Builder expecting(Expected times) {
+      expected = times;
+      return this;
+    }
+
     private void requireRequest(int request) {
       if (request < 0 || request >= child.length) {
         throw BifocalException.of(
@@ -203,7 +245,7 @@ public final class RequestRoutes {
 
     /** The routes. They take over what was collected, so a builder builds once. */
     public RequestRoutes build() {
-      RequestRoutes routes = new RequestRoutes(child, reason, query, key);
+      RequestRoutes routes = new RequestRoutes(child, reason, query, key, expected);
       child = GIVEN_AWAY;
       reason = GIVEN_AWAY;
       query = NO_POSITIONS;

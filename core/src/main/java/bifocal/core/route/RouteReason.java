@@ -25,5 +25,7 @@ public enum RouteReason {
   /** A host's predicate decided. */
   PREDICATE,
   /** The policy always decides so. */
-  FIXED
+  FIXED,
+  /** The other child would be right, too, and was measured to be slower. */
+  MEASURED
 }
