@@ -109,6 +109,15 @@ _UNPACK_FP16_E4M3 = tl.constexpr("""{
     lop3.b32 t, $2, 0x80008000, u, 0xEA;
     fma.rn.f16x2 $1, t, k, z;
 }""")
+# The same with the conversion that GPUs from sm_89 on have.
+_UNPACK_FP16_E4M3_NATIVE = tl.constexpr("""{
+    .reg .b32 t;
+    .reg .b16 u, v;
+    prmt.b32 t, $2, 0, 0x3120;
+    mov.b32 {u, v}, t;
+    cvt.rn.f16x2.e4m3x2 $0, u;
+    cvt.rn.f16x2.e4m3x2 $1, v;
+}""")
 _UNPACK_FP16_E5M2 = tl.constexpr("""{
     shl.b32 $0, $2, 8;
     and.b32 $0, $0, 0xFF00FF00;
@@ -127,7 +136,7 @@ _UNPACK_FP16_INT8 = tl.constexpr("""{
 
 
 @triton.jit
-def _unpack(words, dtype: tl.constexpr, KV: tl.constexpr):
+def _unpack(words, dtype: tl.constexpr, KV: tl.constexpr, NATIVE_FP8: tl.constexpr):
     """The low and the high number of each word."""
     if dtype == tl.bfloat16:
         if KV == "e4m3":
@@ -139,7 +148,9 @@ def _unpack(words, dtype: tl.constexpr, KV: tl.constexpr):
         return tl.inline_asm_elementwise(CODE, "=&r,=&r,r", [words], dtype=(tl.bfloat16, tl.bfloat16),
                                          is_pure=True, pack=2)
     else:
-        if KV == "e4m3":
+        if KV == "e4m3" and NATIVE_FP8:
+            CODE: tl.constexpr = _UNPACK_FP16_E4M3_NATIVE
+        elif KV == "e4m3":
             CODE: tl.constexpr = _UNPACK_FP16_E4M3
         elif KV == "e5m2":
             CODE: tl.constexpr = _UNPACK_FP16_E5M2
@@ -147,6 +158,19 @@ def _unpack(words, dtype: tl.constexpr, KV: tl.constexpr):
             CODE: tl.constexpr = _UNPACK_FP16_INT8
         return tl.inline_asm_elementwise(CODE, "=&r,=&r,r", [words], dtype=(tl.float16, tl.float16),
                                          is_pure=True, pack=2)
+
+
+@triton.jit
+def _half_query(even, odd):
+    """Query rows as fp16, each multiplied by a power of two that brings its largest number to at least 2^14, and the
+    powers that undo it in the scores. Numbers down to 2^-28 of the largest keep all their bits."""
+    even = even.to(tl.float32)
+    odd = odd.to(tl.float32)
+    largest = tl.maximum(tl.max(tl.abs(even), 1), tl.max(tl.abs(odd), 1))
+    up = tl.minimum(268 - (largest.to(tl.int32, bitcast=True) >> 23), 254)
+    factor = (up << 23).to(tl.float32, bitcast=True)[:, None]
+    back = ((254 - up) << 23).to(tl.float32, bitcast=True)
+    return (even * factor).to(tl.float16), (odd * factor).to(tl.float16), back
 
 
 @triton.jit
@@ -254,16 +278,18 @@ def _attend(acc, m, l, q, begin, end, low, high, position, slope, last_key,
 
 
 @triton.jit
-def _attend_words(even, odd, m, l, q_even, q_odd, begin, end, low, high, position, slope, last_key,
+def _attend_words(even, odd, m, l, q_even, q_odd, back, begin, end, low, high, position, slope, last_key,
                   k_base, v_base, k_scale_base, v_scale_base, table, scale, softcap,
                   k_stride_block, k_stride_slot, v_stride_block, v_stride_slot,
                   ks_stride_block, ks_stride_slot, vs_stride_block, vs_stride_slot,
                   KV: tl.constexpr, TOKEN_SCALES: tl.constexpr, SOFTCAP: tl.constexpr, ALIBI: tl.constexpr,
                   HEAD_SIZE: tl.constexpr, HEAD_PADDED: tl.constexpr, BLOCK_SIZE: tl.constexpr,
-                  BLOCK_N: tl.constexpr):
+                  BLOCK_N: tl.constexpr, NATIVE_FP8: tl.constexpr, HALF: tl.constexpr):
     """As _attend, for 8-bit caches read as 16-bit words, always masked. Even and odd dimensions are two products each
     way: 16-bit words can be transposed on their way to the tensor cores, bytes cannot. Pointers and strides are in
-    words."""
+    words. HALF: the products are of fp16 whatever the model's type, since fp8 becomes fp16 in a third of the
+    instructions; queries came from _half_query, and the weights and so the results are 2^14 times too large, which
+    keeps small weights from vanishing."""
     dims = tl.arange(0, HEAD_PADDED // 2)
     columns = tl.arange(0, BLOCK_N)
     dtype: tl.constexpr = q_even.dtype
@@ -283,9 +309,11 @@ def _attend_words(even, odd, m, l, q_even, q_odd, begin, end, low, high, positio
             k_words = tl.load(k_base + k_offsets, mask=dims[None, :] < HEAD_SIZE // 2, other=0)
             v_words = tl.load(v_base + v_offsets, mask=(keys[:, None] <= last_key) & (dims[None, :] < HEAD_SIZE // 2),
                               other=0)
-        k_even, k_odd = _unpack(k_words, dtype, KV)
+        k_even, k_odd = _unpack(k_words, dtype, KV, NATIVE_FP8)
         s = tl.dot(q_even, tl.trans(k_even))
         s = tl.dot(q_odd, tl.trans(k_odd), s)
+        if HALF:
+            s *= back[:, None]
         if TOKEN_SCALES:
             ks_offsets = block * ks_stride_block + slot * ks_stride_slot
             vs_offsets = block * vs_stride_block + slot * vs_stride_slot
@@ -296,10 +324,12 @@ def _attend_words(even, odd, m, l, q_even, q_odd, begin, end, low, high, positio
             if SHIFTED:
                 v_scales *= 256.0
             p *= v_scales[None, :]
-        v_even, v_odd = _unpack(v_words, dtype, KV)
+        v_even, v_odd = _unpack(v_words, dtype, KV, NATIVE_FP8)
         if SHIFTED:
             v_even *= 0.00390625
             v_odd *= 0.00390625
+        if HALF:
+            p *= 16384.0
         weights = p.to(dtype)
         even = tl.dot(weights, v_even, even * alpha[:, None])
         odd = tl.dot(weights, v_odd, odd * alpha[:, None])
@@ -322,7 +352,7 @@ def paged_attention(q, k_cache, v_cache, out, lse, partial_out, partial_lse,
                     TOKEN_SCALES: tl.constexpr, SOFTCAP: tl.constexpr, ALIBI: tl.constexpr, GROUP: tl.constexpr,
                     HEAD_SIZE: tl.constexpr, HEAD_PADDED: tl.constexpr, BLOCK_SIZE: tl.constexpr,
                     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, NATIVE_FP8: tl.constexpr, WORDS: tl.constexpr,
-                    PRECISION: tl.constexpr, SIGNALS: tl.constexpr):
+                    HALF: tl.constexpr, PRECISION: tl.constexpr, SIGNALS: tl.constexpr):
     """Grid (tiles, key/value heads, splits). With SPLIT and num_splits > 1 each program of the third axis leaves a
     normalised partial result and its base-2 log-sum-exp; `merge_splits` makes the output of them."""
     if SIGNALS:
@@ -395,13 +425,18 @@ def paged_attention(q, k_cache, v_cache, out, lse, partial_out, partial_lse,
         q_even = tl.load(q + q_offsets[:, None] + pairs[None, :], mask=inside, other=0.0)
         q_odd = tl.load(q + q_offsets[:, None] + pairs[None, :] + 1, mask=inside, other=0.0)
         empty = tl.zeros([BLOCK_M, HEAD_PADDED // 2], tl.float32)
+        back = m
+        if HALF:
+            q_even, q_odd, back = _half_query(q_even, q_odd)
         even, odd, m, l = _attend_words(
-            empty, empty, m, l, q_even, q_odd, begin, end, low, high, position, slope, last_key,
+            empty, empty, m, l, q_even, q_odd, back, begin, end, low, high, position, slope, last_key,
             k_base.to(tl.pointer_type(tl.uint16)), v_base.to(tl.pointer_type(tl.uint16)), k_scale_base, v_scale_base,
             table, scale, softcap, k_stride_block // 2, k_stride_slot // 2, v_stride_block // 2, v_stride_slot // 2,
             ks_stride_block, ks_stride_slot, vs_stride_block, vs_stride_slot,
-            KV, TOKEN_SCALES, SOFTCAP, ALIBI, HEAD_SIZE, HEAD_PADDED, BLOCK_SIZE, BLOCK_N)
+            KV, TOKEN_SCALES, SOFTCAP, ALIBI, HEAD_SIZE, HEAD_PADDED, BLOCK_SIZE, BLOCK_N, NATIVE_FP8, HALF)
         acc = tl.reshape(tl.join(even, odd), [BLOCK_M, HEAD_PADDED])
+        if HALF:
+            acc *= 0.00006103515625
         outer = end
     elif PHASED:
         # Key tiles inside every row's interval lie in [inner, outer); only those around it need a mask.

@@ -193,7 +193,7 @@ def tile(spec, target):
         if not hopper:
             return Tile(block_m=rows, block_n=32 if head <= 256 else 16, warps=4, stages=2)
         if spec.kv != "same":
-            block_n, warps, stages = {128: (64, 2, 3), 256: (64, 4, 3), 512: (64, 4, 2)}[max(128, head)]
+            block_n, warps, stages = {128: (64, 2, 3), 256: (64, 4, 4), 512: (64, 4, 2)}[max(128, head)]
         else:
             block_n, warps, stages = {64: (64, 2, 3), 128: (64, 2, 2), 256: (64, 4, 2), 512: (32, 4, 3)}[max(64, head)]
         return Tile(block_m=rows, block_n=block_n, warps=warps if rows == 16 else 4, stages=stages)
@@ -221,11 +221,12 @@ def constants(spec, target):
               "BLOCK_M": shape.block_m, "BLOCK_N": shape.block_n}
     if spec.engine == "hopper":
         return chosen | {"STAGES": shape.stages, "HEAD_PADDED": max(64, head)}
+    words = spec.use == "decode" and spec.kv != "same" and spec.dtype != "fp32" and backend == "cuda"
     return chosen | {"SPLIT": spec.use == "decode", "PHASED": shape.phased, "KV": spec.kv,
                      "TOKEN_SCALES": spec.token_scales, "HEAD_PADDED": head,
                      "NATIVE_FP8": target in ("sm_90", "sm_100"),
-                     "WORDS": (spec.use == "decode" and spec.kv != "same" and spec.dtype != "fp32"
-                               and backend == "cuda"),
+                     "WORDS": words,
+                     "HALF": words and not spec.token_scales,
                      "SIGNALS": spec.use == "decode" and signals(target),
                      "PRECISION": "ieee" if spec.dtype != "fp32" or backend == "hip" else "tf32x3"}
 
