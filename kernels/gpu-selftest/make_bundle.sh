@@ -4,7 +4,7 @@
 #
 #   make_bundle.sh PACKS
 #
-# PACKS is what kernels/triton/build_packs.py wrote. Needs a JDK 25 (JAVA_HOME) and Maven.
+# PACKS is what kernels/triton/build_packs.py wrote; modules of FlashInfer are taken from PACKS/flashinfer. Needs a JDK 25 (JAVA_HOME) and Maven.
 set -eu
 
 if [ $# -ne 1 ] || [ ! -d "$1" ]; then
@@ -43,8 +43,11 @@ echo "linking the runtime"
 "$JAVA_HOME/bin/jlink" --add-modules "$modules" --strip-debug --no-header-files --no-man-pages \
   --compress zip-0 --output "$bundle/runtime"
 
-for target in "$packs"/sm_*; do
-  [ -f "$target/manifest.json" ] && cp -r "$target" "$bundle/packs"
+for target in "$packs"/sm_* "$packs"/flashinfer/sm_*; do
+  [ -f "$target/manifest.json" ] || continue
+  folder=$bundle/packs/$(dirname "${target#"$packs"/}")
+  mkdir -p "$folder"
+  cp -r "$target" "$folder"
 done
 for script in bench_peers bench_kernels cases formats pack specialise test_kernels; do
   cp "$root/kernels/triton/$script.py" "$bundle/peers"
