@@ -15,7 +15,9 @@ import bifocal.cpu.attention.CpuRuntime;
 import bifocal.cpu.attention.FlexAttentionBackend;
 import bifocal.routing.MMPrefixAttentionRouting;
 import java.util.Random;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 
 /**
@@ -145,6 +147,24 @@ enum FaultScene {
     }
   }
 
+  /** Lets the closing thread in between two calls once it has been refused often enough. */
+  private static final class Door {
+    private static final int PATIENCE = 1_000;
+
+    private final AtomicInteger refusals = new AtomicInteger();
+
+    void refused() {
+      refusals.incrementAndGet();
+      Thread.onSpinWait();
+    }
+
+    void passed() {
+      if (refusals.get() > PATIENCE) {
+        LockSupport.parkNanos(1_000_000);
+      }
+    }
+  }
+
   private static AttentionBackend<?> backend() {
     CpuRuntime runtime = CpuRuntime.ofThisJvm();
     return CompositeBackends.createCompositeBackendOrThrow(
@@ -191,6 +211,7 @@ enum FaultScene {
     for (int round = 0; round < ROUNDS; round++) {
       SmallEngine engine = engine();
       AtomicReference<Throwable> end = new AtomicReference<>();
+      Door door = new Door();
       CommonAttentionMetadata batch = engine.admit(new int[][] {{3, 14}, {}, {}}, 250, 1, 90);
       Thread steps =
           Thread.ofPlatform()
@@ -200,20 +221,21 @@ enum FaultScene {
                     try {
                       while (true) {
                         engine.run(launch, batch);
+                        door.passed();
                       }
                     } catch (Throwable thrown) {
                       end.set(thrown);
                     }
                   });
       pause(random.nextInt(4_000_000));
-      closeWhenLet(engine, close);
+      closeWhenLet(engine, close, door);
       steps.join();
       require(end.get() instanceof BifocalException e && e.code() == ErrorCode.CLOSED, end.get());
       engine.close();
     }
   }
 
-  private static void closeWhenLet(SmallEngine engine, Consumer<SmallEngine> close) {
+  private static void closeWhenLet(SmallEngine engine, Consumer<SmallEngine> close, Door door) {
     while (true) {
       try {
         close.accept(engine);
@@ -223,7 +245,7 @@ enum FaultScene {
       } catch (IllegalStateException heldByTheJvm) {
         require(heldByTheJvm.getMessage().contains("acquired"), heldByTheJvm);
       }
-      Thread.onSpinWait();
+      door.refused();
     }
   }
 
@@ -232,14 +254,16 @@ enum FaultScene {
     try (SmallEngine engine = engine()) {
       CommonAttentionMetadata batch = engine.admit(new int[][] {{3, 14}, {}, {}}, 250, 1, 90);
       for (int round = 0; round < 4 * ROUNDS; round++) {
+        Door door = new Door();
         LaunchContext launch = SmallEngine.launch();
         Workspace.Step lease = engine.workspace.openStep();
         GroupStep<?> step = engine.runtime.step(new StepContext(launch, lease, 0), batch);
         engine.write(step, 0);
-        Thread closer = Thread.ofPlatform().start(() -> closeAndBuild(engine, lease, batch));
+        Thread closer = Thread.ofPlatform().start(() -> closeAndBuild(engine, lease, batch, door));
         try {
           while (true) {
             engine.forward(step, 0);
+            door.passed();
           }
         } catch (BifocalException over) {
           require(over.code() == ErrorCode.CLOSED, over);
@@ -250,14 +274,14 @@ enum FaultScene {
   }
 
   private static void closeAndBuild(
-      SmallEngine engine, Workspace.Step lease, CommonAttentionMetadata batch) {
+      SmallEngine engine, Workspace.Step lease, CommonAttentionMetadata batch, Door door) {
     while (true) {
       try {
         lease.close();
         break;
       } catch (BifocalException refused) {
         require(refused.code() == ErrorCode.IN_USE, refused);
-        Thread.onSpinWait();
+        door.refused();
       }
     }
     try (Workspace.Step next = engine.workspace.openStep()) {
