@@ -7,10 +7,12 @@
 #define TILE_TOKENS 256
 #define MOST_ROWS 512
 #define BLOCK_ROWS 32
+#define NO_MAXIMUM -3.4e38f // taken off the scores of a row that has seen none, so that any is far above
 #else
 #define TILE_TOKENS 256
 #define MOST_ROWS 384 // of an item, where one token's heads are not already more: they share each tile of K and V
 #define BLOCK_ROWS 48 // of them that pass through the scores at a time, likewise
+#define NO_MAXIMUM 0.0f
 #endif
 
 struct plan {
@@ -77,7 +79,7 @@ static struct plan make_plan(const bifocal_cpu_params *p) {
     n.q = part(&n.size, rows * larger(n.slots_k, n.head_k / (n.in_bf16 ? 2 : 1)) * 4);
     n.o = part(&n.size, rows * n.padded_v * 4);
     n.s = part(&n.size, larger(n.block_rows, 2 * DECODE_ROWS) * larger((int)n.s_stride, 2 * (64 + 16)) * 4);
-    n.p = part(&n.size, n.tiles ? n.block_rows * (int64_t)(TILE_TOKENS + 32) * 2 : 0);
+    n.p = part(&n.size, n.tiles ? 2 * n.block_rows * (int64_t)TILE_TOKENS * 2 : 0);
     // Per row, with room for a whole vector behind the last.
     const int64_t each = tokens * n.group + LANES;
     n.maximum = part(&n.size, each * 4);
@@ -112,6 +114,7 @@ struct work {
     float factor;
     int transformed;
     struct transform transform;
+    uint32_t started; // bits of blocks of rows with something in o, where it is made of matrix tiles
     void *q;
     float *o, *s, *maximum, *sum, *shift, *correction;
     int32_t *key_first, *key_last; // per token, inclusive; none visible: first > last
@@ -175,11 +178,17 @@ static int64_t place_of(const struct plan *plan, int token) {
 
 // One row of bfloat16 to its places in tiles of 16 rows and 16 slots.
 static void pack_tile_row(const uint16_t *from, int n, int steps, int64_t row, int32_t *q) {
-    for (int i = 0; i < steps; i++) {
-        uint16_t *to = (uint16_t *)(q + ((row / 16 * steps + i) * 256 + row % 16 * 16));
-        const int exist = smaller(32, n - i * 32);
-        memcpy(to, from + i * 32, (size_t)exist * 2);
-        memset(to + exist, 0, (size_t)(32 - exist) * 2);
+    int32_t *to = q + (row / 16 * steps * 256 + row % 16 * 16);
+    int i = 0;
+    for (; i < n / 32; i++) {
+        for (int j = 0; j < 16; j += LANES) {
+            vf_store((float *)to + i * 256 + j, vf_load((const float *)(from + i * 32) + j));
+        }
+    }
+    if (i < steps) {
+        const int exist = n - i * 32;
+        memcpy(to + i * 256, from + i * 32, (size_t)exist * 2);
+        memset((uint16_t *)(to + i * 256) + exist, 0, (size_t)(32 - exist) * 2);
     }
 }
 
@@ -287,6 +296,20 @@ static void softmax_rows(struct work *w, int first_row, int rows, int from, int 
     }
 }
 
+// A row of O side by side.
+static const float *row_of_o(const struct work *w, int64_t row) {
+    const struct plan *plan = w->plan;
+    if (w->few || !plan->tiles) {
+        return w->o + row * plan->padded_v;
+    }
+    float *to = (float *)(w->scratch + plan->s);
+    const float *from = w->o + row / 32 * 32 * plan->padded_v + row % 32 * 16;
+    for (int64_t i = 0; i < plan->padded_v; i += LANES) {
+        vf_store(to + i, vf_load(from + i / 16 * 512 + i % 16));
+    }
+    return to;
+}
+
 // Divides by the sums and writes the rows to where the item says.
 static void finish_rows(struct work *w) {
     const bifocal_cpu_params *p = w->params;
@@ -310,19 +333,18 @@ static void finish_rows(struct work *w) {
             }
         }
         const float factor = sum != 0 ? weight / sum * v_scale : 0;
-        const float lse = sum != 0 ? maximum * LN2 + logf(sum) : -INFINITY;
-        const float *o = w->o + (place_of(plan, r / plan->group) + r % plan->group) * plan->padded_v;
+        const float *o = row_of_o(w, place_of(plan, r / plan->group) + r % plan->group);
         if (it->partial_row >= 0) {
             const int64_t row = it->partial_row + (int64_t)w->first_token * plan->group + r;
             from_floats(F32, o, plan->head_v, factor, p->partial_out + row * plan->head_v);
-            p->partial_lse[row] = lse;
+            p->partial_lse[row] = sum != 0 ? maximum * LN2 + logf(sum) : -INFINITY;
             continue;
         }
         const int64_t token = (int64_t)it->query_first + i;
         const int64_t at = token * p->out_token_stride + (int64_t)head * plan->head_v;
         from_floats(p->out_dtype, o, plan->head_v, factor, (char *)p->out + at * element_bytes(p->out_dtype));
         if (p->lse) {
-            p->lse[token * p->lse_token_stride + head] = lse;
+            p->lse[token * p->lse_token_stride + head] = sum != 0 ? maximum * LN2 + logf(sum) : -INFINITY;
         }
     }
 }
@@ -408,6 +430,11 @@ static void attend_tiles(struct work *w) {
     const struct plan *plan = w->plan;
     struct tile tile;
     struct stream later;
+#if HAS_TILES
+    float *s = w->s;
+    uint16_t *p = (uint16_t *)(w->scratch + plan->p);
+    struct pipeline line = {.scores = {s, s + plan->block_rows * STRIP}, .p = {p, p + plan->block_rows * TILE_TOKENS}};
+#endif
     for (int from = w->first_key; from < w->end_key; from += plan->tile_tokens) {
         const int n = tokens_at(w, from);
         load_tile(w, from, (n + 15) / 16, &tile);
@@ -443,7 +470,9 @@ static void attend_tiles(struct work *w) {
             const float *block_v_scales = v_scales ? v_scales + j * 16 : 0;
 #if HAS_TILES
             if (plan->tiles) {
-                struct block block = {
+                struct block *block = line.before == line.blocks ? line.blocks + 1 : line.blocks;
+                const uint32_t bit = 1u << token / plan->block_tokens;
+                *block = (struct block){
                     .w = w,
                     .state = {w->maximum + row, w->sum + (int64_t)row * LANES, w->shift + row, w->correction + row},
                     .row = row,
@@ -453,20 +482,23 @@ static void attend_tiles(struct work *w) {
                     .steps = (count + 1) / 2,
                     .v = tile.v + j * 128,
                     .o = o,
-                    .scores = {w->s, w->s + plan->block_rows * SCORES},
-                    .p = (uint16_t *)(w->scratch + plan->p),
+                    .p = line.p[block - line.blocks],
                     .k_scales = block_k_scales,
                     .v_scales = block_v_scales,
                     .lowest_end = INT32_MAX,
+                    .factor = w->factor,
+                    .careful = block_v_scales != 0,
+                    .fresh = !(w->started & bit),
                 };
+                w->started |= bit;
                 for (int i = token; i < token + tokens; i++) {
-                    block.highest_first = larger(block.highest_first, w->key_first[i]);
-                    block.lowest_end = smaller(block.lowest_end, w->key_last[i] + 1);
+                    block->highest_first = larger(block->highest_first, w->key_first[i]);
+                    block->lowest_end = smaller(block->lowest_end, w->key_last[i] + 1);
                 }
                 for (int r = 0; r < rows; r++) {
-                    block.exact |= !(fabsf(block.state.shift[r]) < 65536.0f);
+                    block->careful |= needs_rounding(block->state.maximum[r]);
                 }
-                attend_block(&block, q, tile.k + j, count, &later);
+                attend_block(&line, block, q, tile.k + j, count, &later);
                 continue;
             }
 #endif
@@ -482,6 +514,9 @@ static void attend_tiles(struct work *w) {
             softmax_rows(w, row, rows, first, end - first, block_k_scales, block_v_scales);
             pv_float(scores, plan->s_stride, rows, tile.v, plan->v_slots, j * 16, count * 16, plan->padded_v, factor, o, plan->padded_v);
         }
+#if HAS_TILES
+        end_tile(&line);
+#endif
     }
 }
 
@@ -561,18 +596,33 @@ static void attend_few(struct work *w) {
     }
 }
 
+// O of blocks of rows that saw no key.
+static void clear_untouched(struct work *w) {
+    const struct plan *plan = w->plan;
+    const size_t size = (size_t)plan->block_rows * (size_t)plan->padded_v;
+    for (int i = 0; i * plan->block_tokens < w->tokens; i++) {
+        if (!(w->started >> i & 1)) {
+            memset(w->o + (size_t)i * size, 0, size * 4);
+        }
+    }
+}
+
 static void attend_part(struct work *w) {
     const struct plan *plan = w->plan;
     w->rows = w->tokens * plan->group;
     find_keys(w);
+    w->few = plan->can_decode && w->rows <= (HAS_TILES && plan->tiles ? 1 : 2) * DECODE_ROWS;
+    const int on_tiles = plan->tiles && !w->few;
     for (int r = 0; r < w->rows; r++) {
         w->maximum[r] = -INFINITY;
-        w->shift[r] = 0;
+        w->shift[r] = on_tiles ? NO_MAXIMUM : 0;
         vf_store(w->sum + (int64_t)r * LANES, vf_zero());
     }
-    const int blocks = (w->tokens + plan->block_tokens - 1) / plan->block_tokens;
-    memset(w->o, 0, (size_t)blocks * (size_t)plan->block_rows * (size_t)plan->padded_v * 4);
-    w->few = plan->can_decode && w->rows <= (HAS_TILES && plan->tiles ? 1 : 2) * DECODE_ROWS;
+    w->started = 0;
+    if (!on_tiles) {
+        const int blocks = (w->tokens + plan->block_tokens - 1) / plan->block_tokens;
+        memset(w->o, 0, (size_t)blocks * (size_t)plan->block_rows * (size_t)plan->padded_v * 4);
+    }
     // Processors with matrix tiles are slower at vdpbf16ps than at widening and multiplying floats.
     w->in_bf16 = plan->in_bf16 && !(plan->tiles && w->few);
     if (w->first_key < w->end_key) {
@@ -582,6 +632,9 @@ static void attend_part(struct work *w) {
         } else {
             attend_tiles(w);
         }
+    }
+    if (on_tiles) {
+        clear_untouched(w);
     }
     finish_rows(w);
 }

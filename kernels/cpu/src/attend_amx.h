@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// A block of rows against a tile of keys on matrix tiles.
+// Blocks of rows against a tile of keys on matrix tiles.
 //
-// The keys pass in strips of 64, so that the scores stay in the first-level cache. While the scores of one strip are multiplied, the
-// exponentials of the strip before run beside them: matrix unit and vector units work at the same time, because the
-// instructions of both lie close together. Probabilities gather for the whole tile; then they meet V.
+// Matrix unit and vector units work at the same time if the instructions of both lie close together, so everything is a pipeline. The
+// keys pass in strips of 64. While the scores of a strip are multiplied, the exponentials of the strip before run beside them, and
+// while a block of rows makes its probabilities, those of the block before meet V, in as many pieces as there are strips.
+//
+// Scores, probabilities and O lie as matrix tiles lie: 64 bytes of each of 32 rows, one behind the other, then the next 64 bytes of them.
 //
 // The maximum of a row follows its scores lazily: it moves only when a score is 2^8 above it, for probabilities up to 256 are
-// as good as those up to 1. So O is rescaled seldom.
+// as good as those up to 1. It moves by whole numbers, which leaves what was summed up before exact.
 
 #define STRIP 64
-#define SCORES (STRIP + 16)             // floats of a row of scores
-#define PROBABILITIES (TILE_TOKENS + 32) // bfloat16 of a row of probabilities
+#define P_STEPS (TILE_TOKENS / 32) // tiles of probabilities of sixteen rows
 #define LAZY 8.0f
 
 struct block {
@@ -21,58 +22,188 @@ struct block {
     int steps;      // tiles of 16 slots of V in all
     const int32_t *v;
     float *o;
-    float *scores[2];
     uint16_t *p;
     const float *k_scales, *v_scales;
     int lowest_end, highest_first; // keys that every row sees: highest_first..lowest_end-1
-    int exact;
-    int done; // strips that have met V
+    float factor;
+    int careful;                   // some row needs its products rounded, or there are token scales of V
+    int fresh;                     // nothing is in O yet
+    int column;                    // of O, up to which probabilities have met V
 };
 
-static float *scores_of(const struct block *b, int strip, int r) { return b->scores[strip & 1] + r * SCORES; }
+// Rows of a strip whose exponentials are to be taken beside matrix products.
+struct beside {
+    struct block *block;
+    const float *scores;
+    int strip, at, share;
+};
 
-// Probabilities of rows from..to-1.
-INLINE void strip_exponentials(const int exact, const int scaled, const struct block *b, int strip, int from, int to) {
-    const vf scale = vf_set(b->w->factor);
-    for (int r = from; r < to; r++) {
-        const float *s = scores_of(b, strip, r);
-        uint16_t *p = b->p + r * PROBABILITIES + strip * STRIP;
-        const vf minus = vf_set(-b->state.shift[r]);
-        vf sum = vf_load(b->state.sum + r * LANES);
-        vf more = vf_zero();
-        UNROLL for (int i = 0; i < STRIP; i += 2 * LANES) {
-            const vf raw0 = vf_load(s + i);
-            const vf raw1 = vf_load(s + i + LANES);
-            vf p0 = vf_exp2_coarse(exact ? vf_add(vf_mul(raw0, scale), minus) : vf_fma(raw0, scale, minus));
-            vf p1 = vf_exp2_coarse(exact ? vf_add(vf_mul(raw1, scale), minus) : vf_fma(raw1, scale, minus));
-            sum = vf_add(sum, p0);
-            more = vf_add(more, p1);
+struct pipeline {
+    struct block blocks[2];
+    struct block *before; // its probabilities wait for V
+    struct beside beside; // its last strip, or one of the block that is computed
+    float *scores[2];
+    uint16_t *p[2];
+    int turn;
+};
+
+// Floats of 32 rows: 64 bytes of each.
+#define COLUMN 512
+
+INLINE int64_t row_at(int r, int columns) { return (int64_t)((uint32_t)r / 32) * columns * COLUMN + (uint32_t)r % 32 * 16; }
+
+INLINE float *score_at(const float *scores, int r, int column) { return (float *)scores + row_at(r, STRIP / 16) + column * COLUMN; }
+
+// Of the 32 keys of a step.
+INLINE uint16_t *probabilities_at(const struct block *b, int r, int step) {
+    return (uint16_t *)((float *)b->p + row_at(r, P_STEPS) + step * COLUMN);
+}
+
+INLINE float *o_at(const struct block *b, int r, int64_t column) {
+    return b->o + row_at(r, b->w->plan->padded_v / 16) + column / 16 * COLUMN;
+}
+
+// Probabilities of one row of a strip. Answers whether a score was too far above the maximum; then nothing is summed up.
+INLINE int exponentials_of_row(const int exact, const int scaled, const struct block *b, const float *scores, int strip, int r) {
+    const float *s = score_at(scores, r, 0);
+    uint16_t *to = probabilities_at(b, r, strip * (STRIP / 32));
+    float *sum = b->state.sum + (uint32_t)r * LANES;
+    const vf scale = vf_set(b->factor);
+    const vf shift = vf_set(b->state.shift[r]);
+    vf highest = vf_set(-INFINITY);
+    vf total = vf_load(sum);
+    UNROLL for (int i = 0; i < STRIP / 32; i++) {
+        vf p[2];
+        UNROLL for (int j = 0; j < 2; j++) {
+            const vf raw = vf_load(s + (2 * i + j) * COLUMN);
+            const vf x = exact ? vf_sub(vf_mul(raw, scale), shift) : _mm512_fmsub_ps(raw, scale, shift);
+            highest = vf_max(highest, x);
+            p[j] = vf_exp2_coarse(x);
+            total = vf_add(total, p[j]);
             if (scaled) {
-                p0 = vf_mul(p0, vf_load(b->v_scales + strip * STRIP + i));
-                p1 = vf_mul(p1, vf_load(b->v_scales + strip * STRIP + i + LANES));
+                p[j] = vf_mul(p[j], vf_load(b->v_scales + strip * STRIP + i * 32 + j * 16));
             }
-            vf_store_bf16_pair(p + i, p0, p1);
         }
-        vf_store(b->state.sum + r * LANES, vf_add(sum, more));
+        vf_store_bf16_pair(to + i * COLUMN * 2, p[0], p[1]);
+    }
+    if (__builtin_expect(_mm512_cmp_ps_mask(highest, vf_set(LAZY), _CMP_GT_OQ), 0)) {
+        return 1;
+    }
+    vf_store(sum, total);
+    return 0;
+}
+
+INLINE int needs_rounding(float maximum) { return fabsf(maximum) >= 65536.0f && fabsf(maximum) < INFINITY; }
+
+// Moves the maximum of a row so that all scores of a strip are below it.
+static void move_maximum(struct block *b, const float *scores, int strip, int r) {
+    vf highest = vf_set(-INFINITY);
+    for (int i = 0; i < STRIP / 16; i++) {
+        highest = vf_max(highest, vf_load(score_at(scores, r, i)));
+    }
+    const float old = b->state.maximum[r];
+    const float logit = vf_reduce_max(highest) * b->w->factor;
+    const float now = old == -INFINITY ? logit : old + ceilf(logit - old);
+    b->state.maximum[r] = b->state.shift[r] = now;
+    b->careful |= needs_rounding(now);
+    if (old == -INFINITY) {
+        return;
+    }
+    const vf factor = vf_set(exp2f(old - now));
+    vf_store(b->state.sum + r * LANES, vf_mul(vf_load(b->state.sum + r * LANES), factor));
+    for (int i = 0; i < strip * (STRIP / 32); i++) {
+        uint16_t *p = probabilities_at(b, r, i);
+        vf_store_bf16_pair(p, vf_mul(vf_load_bf16(p), factor), vf_mul(vf_load_bf16(p + 16), factor));
+    }
+    if (!b->fresh) {
+        for (int i = 0; i < b->w->plan->padded_v; i += 16) {
+            vf_store(o_at(b, r, i), vf_mul(vf_load(o_at(b, r, i)), factor));
+        }
     }
 }
 
-static inline void strip_probabilities(const struct block *b, int strip, int from, int to) {
-    if (b->exact) {
-        if (b->v_scales) {
-            strip_exponentials(1, 1, b, strip, from, to);
-        } else {
-            strip_exponentials(1, 0, b, strip, from, to);
-        }
-    } else if (b->v_scales) {
-        strip_exponentials(0, 1, b, strip, from, to);
-    } else {
-        strip_exponentials(0, 0, b, strip, from, to);
+static int careful_exponentials(const struct block *b, const float *scores, int strip, int r) {
+    if (needs_rounding(b->state.shift[r])) {
+        return b->v_scales ? exponentials_of_row(1, 1, b, scores, strip, r) : exponentials_of_row(1, 0, b, scores, strip, r);
+    }
+    return b->v_scales ? exponentials_of_row(0, 1, b, scores, strip, r) : exponentials_of_row(0, 0, b, scores, strip, r);
+}
+
+static __attribute__((noinline)) void careful_row(struct block *b, const float *scores, int strip, int r) {
+    if (careful_exponentials(b, scores, strip, r)) {
+        move_maximum(b, scores, strip, r);
+        careful_exponentials(b, scores, strip, r);
     }
 }
+
+INLINE void take_rows(struct beside *x, int count) {
+    const int end = smaller(x->at + count, x->block->rows);
+    if (__builtin_expect(x->block->careful, 0)) {
+        for (; x->at < end; x->at++) {
+            careful_row(x->block, x->scores, x->strip, x->at);
+        }
+        return;
+    }
+    for (; x->at < end; x->at++) {
+        if (__builtin_expect(exponentials_of_row(0, 0, x->block, x->scores, x->strip, x->at), 0)) {
+            careful_row(x->block, x->scores, x->strip, x->at);
+        }
+    }
+}
+
+INLINE void take_share(struct beside *x) {
+    if (x->block) {
+        take_rows(x, x->share);
+    }
+}
+
+static void take_rest(struct beside *x) {
+    if (x->block) {
+        take_rows(x, x->block->rows);
+    }
+    x->block = 0;
+}
+
+// o[32][32] += p . v for the next two panels of V, or o[32][16] for the last one.
+static void use_probabilities(struct block *b, struct beside *x) {
+    const struct plan *plan = b->w->plan;
+    const int32_t *v0 = b->v + b->column * plan->v_slots;
+    const int32_t *v1 = v0 + 16 * plan->v_slots;
+    const int wide = b->column + 32 <= plan->padded_v;
+    for (int r = 0; r < b->rows; r += 32) {
+        const float *p = (float *)probabilities_at(b, r, 0);
+        float *o = o_at(b, r, b->column);
+        if (wide) {
+            if (b->fresh) {
+                clear_tiles();
+            } else {
+                load_sums(o);
+            }
+            for (int i = 0; i < b->steps; i++) {
+                multiply_tiles(p + i * COLUMN, p + i * COLUMN + 256, v0 + i * 256, v1 + i * 256);
+                take_share(x);
+            }
+            store_sums(o);
+        } else {
+            if (b->fresh) {
+                clear_tiles();
+            } else {
+                load_sums_narrow(o);
+            }
+            for (int i = 0; i < b->steps; i++) {
+                multiply_tiles_narrow(p + i * COLUMN, p + i * COLUMN + 256, v0 + i * 256);
+                take_share(x);
+            }
+            store_sums_narrow(o);
+        }
+    }
+    b->column += 32;
+}
+
+static int pieces_left(const struct block *b) { return b ? (b->w->plan->padded_v - b->column + 31) / 32 : 0; }
 
 // Softcap, ALiBi and token scales; -inf for keys that a row does not see.
-static void strip_logits(const struct block *b, int strip) {
+static void strip_logits(const struct block *b, float *scores, int strip) {
     const struct work *w = b->w;
     const struct plan *plan = w->plan;
     const int from = b->first + strip * STRIP;
@@ -82,108 +213,87 @@ static void strip_logits(const struct block *b, int strip) {
     const vf none = vf_set(-INFINITY);
     for (int r = 0; r < b->rows; r++) {
         const int token = (b->row + r) / plan->group;
-        float *s = scores_of(b, strip, r);
         struct range k = seen(w, token, from, n);
         k = k.first < k.end ? k : (struct range){0, 0};
+        if (!w->transformed && k.first == 0 && k.end == STRIP) {
+            continue;
+        }
+        float s[STRIP];
+        UNROLL for (int i = 0; i < STRIP; i += LANES) {
+            vf_store(s + i, vf_load(score_at(scores, r, i / 16)));
+        }
         if (w->transformed && k.first < k.end) {
             const float *slopes = w->params->alibi_slopes;
             transform.slope = slopes ? slopes[w->item->kv_head * plan->group + (b->row + r) % plan->group] : 0;
             const int64_t position = (int64_t)w->item->position + w->first_token + token;
             transform_row(&transform, s, k.first / LANES * LANES, k.end, (float)(from - position));
         }
-        for (int i = 0; i < STRIP; i += LANES) {
+        UNROLL for (int i = 0; i < STRIP; i += LANES) {
             const vf x = vf_first(clip(k.end - i, 0, LANES), vf_load(s + i), none);
-            vf_store(s + i, vf_first(clip(k.first - i, 0, LANES), none, x));
+            vf_store(score_at(scores, r, i / 16), vf_first(clip(k.first - i, 0, LANES), none, x));
         }
     }
 }
 
-// Lets the probabilities so far meet V.
-static void use_probabilities(struct block *b, int strips) {
-    const struct plan *plan = b->w->plan;
-    const int from = b->done * (STRIP / 32);
-    const int steps = smaller(strips * (STRIP / 32), b->steps) - from;
-    if (steps > 0) {
-        pv_tiles((const int32_t *)(b->p + from * 32), PROBABILITIES / 2, b->rows, b->v + from * 256, plan->v_slots, steps, plan->padded_v,
-                 b->o, plan->padded_v);
-    }
-    b->done = strips;
-}
-
-static void move_maxima(struct block *b, int strip) {
-    use_probabilities(b, strip);
-    for (int r = 0; r < b->rows; r++) {
-        b->state.shift[r] = highest_of(scores_of(b, strip, r), STRIP);
-    }
-    update_rows(&b->state, b->rows, b->w->factor);
-    const int d = b->w->plan->padded_v;
-    b->exact = 0;
-    for (int r = 0; r < b->rows; r++) {
-        b->exact |= !(fabsf(b->state.shift[r]) < 65536.0f);
-        const float factor = b->state.factor[r];
-        if (factor == 1) {
-            continue;
-        }
-        const vf f = vf_set(factor);
-        float *o = b->o + (int64_t)r * d;
-        for (int i = 0; i < d; i += LANES) {
-            vf_store(o + i, vf_mul(vf_load(o + i), f));
-        }
-        vf_store(b->state.sum + r * LANES, vf_mul(vf_load(b->state.sum + r * LANES), f));
-    }
-}
-
-// Scores of a strip are there: make them logits, and see to the maxima.
-static void strip_maxima(struct block *b, int strip) {
-    const int from = b->first + strip * STRIP;
-    if (b->w->transformed || from < b->highest_first || from + STRIP > smaller(b->lowest_end, b->end)) {
-        strip_logits(b, strip);
-    }
-    const vf scale = vf_set(b->w->factor);
-    __mmask16 above = 0;
-    for (int r = 0; r < b->rows; r++) {
-        const float *s = scores_of(b, strip, r);
-        const vf x = vf_max(vf_max(vf_load(s), vf_load(s + 16)), vf_max(vf_load(s + 32), vf_load(s + 48)));
-        above |= _mm512_cmp_ps_mask(vf_mul(x, scale), vf_set(b->state.maximum[r] + LAZY), _CMP_GT_OQ);
-    }
-    if (above) {
-        move_maxima(b, strip);
-    }
-}
-
-static void attend_block(struct block *b, const int32_t *q, const int32_t *const *k, int count, struct stream *later) {
+// Scores of a strip; the exponentials of the one before beside them.
+static void strip_scores(struct block *b, const int32_t *q, const int32_t *const *k, int from, int count, float *scores,
+                         struct beside *x, struct stream *later) {
     const int steps = b->w->plan->slots_k / 16;
-    const int strips = (count + 3) / 4;
-    const int all_steps = (b->rows + 31) / 32 * 2 * steps;
-    const int share = (b->rows + all_steps - 1) / all_steps; // rows whose exponentials go beside one step
-    for (int t = 0; t < strips; t++) {
-        int at = t > 0 ? 0 : b->rows;
-        for (int half = 0; half < 2; half++) {
-            // Columns behind the last sub-block repeat it and are masked.
-            const int32_t *k0 = k[smaller(t * 4 + half * 2, count - 1)];
-            const int32_t *k1 = k[smaller(t * 4 + half * 2 + 1, count - 1)];
-            for (int r = 0; r < b->rows; r += 32) {
-                const int32_t *rows = q + r * steps * 16;
-                const char *ahead = next_of(later, 0);
-                clear_tiles();
-                for (int i = 0; i < steps; i++) {
-                    qk_on_tiles(rows + i * 256, rows + (steps + i) * 256, k0 + i * 256, k1 + i * 256);
-                    if (ahead) {
-                        UNROLL for (int line = 0; line < 16; line++) {
-                            __builtin_prefetch(ahead + i * 1024 + line * 64, 0, 2);
-                        }
-                    }
-                    if (at < b->rows) {
-                        const int end = smaller(at + share, b->rows);
-                        strip_probabilities(b, t - 1, at, end);
-                        at = end;
+    for (int half = 0; half < 2; half++) {
+        // Columns behind the last sub-block repeat it and are masked.
+        const int32_t *k0 = k[smaller(from + half * 2, count - 1)];
+        const int32_t *k1 = k[smaller(from + half * 2 + 1, count - 1)];
+        for (int r = 0; r < b->rows; r += 32) {
+            const int32_t *q0 = q + r * steps * 16;
+            const int32_t *q1 = q0 + steps * 256;
+            const char *ahead = next_of(later, 0);
+            clear_tiles();
+            for (int i = 0; i < steps; i++) {
+                multiply_tiles(q0 + i * 256, q1 + i * 256, k0 + i * 256, k1 + i * 256);
+                if (ahead) {
+                    UNROLL for (int line = 0; line < 16; line++) {
+                        __builtin_prefetch(ahead + i * 1024 + line * 64, 0, 2);
                     }
                 }
-                store_scores(scores_of(b, t, r) + half * 32, SCORES);
+                take_share(x);
             }
+            store_sums(score_at(scores, r, half * 2));
         }
-        strip_maxima(b, t);
     }
-    strip_probabilities(b, strips - 1, 0, b->rows);
-    use_probabilities(b, strips);
+}
+
+static void attend_block(struct pipeline *line, struct block *b, const int32_t *q, const int32_t *const *k, int count,
+                         struct stream *later) {
+    const int strips = (count + 3) / 4;
+    const int products = (b->rows + 31) / 32 * 2 * (b->w->plan->slots_k / 16); // of a strip of scores
+    struct block *before = line->before;
+    for (int t = 0; t < strips; t++) {
+        float *scores = line->scores[line->turn ^= 1];
+        strip_scores(b, q, k, t * 4, count, scores, &line->beside, later);
+        take_rest(&line->beside);
+        const int from = b->first + t * STRIP;
+        if (b->w->transformed || from < b->highest_first || from + STRIP > smaller(b->lowest_end, b->end)) {
+            strip_logits(b, scores, t);
+        }
+        const int left = pieces_left(before);
+        const int pieces = (left + strips - t - 1) / (strips - t);
+        const int beside = products + (pieces ? pieces * before->steps * ((before->rows + 31) / 32) : 0);
+        line->beside = (struct beside){b, scores, t, 0, (b->rows + beside - 1) / beside};
+        for (int i = 0; i < pieces; i++) {
+            use_probabilities(before, &line->beside);
+        }
+    }
+    if (before) {
+        before->fresh = 0;
+    }
+    line->before = b;
+}
+
+// Lets what waits meet V.
+static void end_tile(struct pipeline *line) {
+    take_rest(&line->beside);
+    while (pieces_left(line->before)) {
+        use_probabilities(line->before, &line->beside);
+    }
+    line->before = 0;
 }
