@@ -52,7 +52,7 @@ done
 for script in bench_peers bench_kernels cases formats pack specialise test_kernels; do
   cp "$root/kernels/triton/$script.py" "$bundle/peers"
 done
-cp "$here/make_case.py" "$bundle/peers"
+cp "$here/make_case.py" "$here/check_races.py" "$bundle/peers"
 cp "$here/run.sh" "$bundle"
 git -C "$root" rev-parse HEAD >"$bundle/commit" 2>/dev/null || echo unknown >"$bundle/commit"
 

@@ -17,7 +17,7 @@ out=$(cd "$1" && pwd -P)
 what=${2:-all}
 failed=0
 before=
-package=bifocal.cuda
+select=--select-package=bifocal.cuda
 
 java() {
   $before "$here/runtime/bin/java" --enable-native-access=ALL-UNNAMED -Dguice_custom_class_loading=CHILD \
@@ -36,7 +36,7 @@ console() {
   shift
   java -Xmx8g "$@" -cp "$here/tests:$here/lib/*" org.junit.platform.console.ConsoleLauncher execute \
     --disable-banner --disable-ansi-colors --details=tree --include-tag=gpu --fail-if-no-tests \
-    "--select-package=$package" >"$log" 2>&1
+    "$select" >"$log" 2>&1
   status=$?
   grep -a 'compute capability' "$log" | head -n 2
   grep -a -A1 '=>' "$log" | head -n 120
@@ -66,22 +66,34 @@ commands() {
   cat "$out/commands.log"
 }
 
-# A few shapes under the checker of memory accesses, then under that of shared memory, where it is.
+# A few shapes under the checker of memory accesses, then under that of shared memory, where it is. Of
+# warp-specialised kernels the latter reports how Triton's warps are told their part: check_races.py.
 sanitizer() {
   tool=$(command -v compute-sanitizer || ls /usr/local/cuda*/bin/compute-sanitizer 2>/dev/null | head -n 1)
   if [ -z "$tool" ]; then
     echo "no compute-sanitizer on this machine"
     return
   fi
-  for check in memcheck racecheck; do
-    before="$tool --tool $check --error-exitcode 9 --target-processes all"
-    [ $check = memcheck ] && before="$before --report-api-errors no"
-    package=bifocal.cuda.triton
-    console "$out/$check.log" -Dbifocal.gpu.shapes=3 -Dbifocal.gpu.small=true
-    before=
-    package=bifocal.cuda
-    grep -a 'ERROR SUMMARY\|RACECHECK SUMMARY' "$out/$check.log"
-  done
+  checked memcheck --tool memcheck --report-api-errors no
+  checked racecheck --tool racecheck --kernel-name-exclude kns=hopper_attention
+  before="$tool --tool racecheck --kernel-name kns=hopper_attention --racecheck-report hazard"
+  select=--select-class=bifocal.cuda.triton.TritonGpuTest
+  console "$out/racecheck-hopper.log" -Dbifocal.gpu.shapes=3 -Dbifocal.gpu.small=true
+  before=
+  select=--select-package=bifocal.cuda
+  python3 "$here/peers/check_races.py" "$out/racecheck-hopper.log" >"$out/races.txt" || failed=1
+  cat "$out/races.txt"
+}
+
+checked() {
+  name=$1
+  shift
+  before="$tool $* --error-exitcode 9"
+  select=--select-class=bifocal.cuda.triton.TritonGpuTest
+  console "$out/$name.log" -Dbifocal.gpu.shapes=3 -Dbifocal.gpu.small=true
+  before=
+  select=--select-package=bifocal.cuda
+  grep -a 'ERROR SUMMARY\|RACECHECK SUMMARY' "$out/$name.log"
 }
 
 bench() {

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Makes the result files of a run of the bundle: docs/results/DATE-DEVICE.json and .md.
 
-    write_results.py OUT DATE [--driver VERSION] [--commit HASH] [--into docs/results]
+    write_results.py OUT DATE [--driver VERSION] [--commit HASH] [--notes FILE] [--into docs/results]
 
-OUT is what run.sh wrote. DATE is the day of the run, yyyy-mm-dd. Numbers are taken as they were measured.
+OUT is what run.sh wrote. DATE is the day of the run, yyyy-mm-dd. Numbers are taken as they were measured. FILE has
+points of Markdown for the notes, beside those about the commands and the checkers, which are made here of their logs.
 """
 
 import argparse
@@ -53,12 +54,49 @@ def tests(log):
             + (f" (seed {seed.group(1)})." if seed else "."))
 
 
+def commands(out):
+    """What `attend --check` and `replay` said."""
+    log, replay = out / "commands.log", out / "replay.json"
+    points = []
+    if log.exists():
+        errors = re.findall(r"worst error\s+([\d.e+-]+).*?bound ([\d.e+-]+)", log.read_text(errors="replace"))
+        if errors:
+            worst, bound = max(errors, key=lambda pair: float(pair[0]))
+            points.append(f"`attend` and `replay` with `--platform cuda`: checks passed, worst error {worst} (bound {bound}).")
+    if replay.exists() and replay.read_text().strip().startswith("{"):
+        points.append("`replay --platform cuda --lowering --format json` ran to its end.")
+    return points
+
+
+def checkers(out):
+    """What compute-sanitizer said of a small run."""
+    points = []
+    for name, what in (("memcheck", "memory accesses"), ("racecheck", "shared memory, all but `hopper_attention`")):
+        log = out / f"{name}.log"
+        summary = re.findall(r"(?:ERROR|RACECHECK) SUMMARY: ([^\n]*)", log.read_text(errors="replace")) if log.exists() else []
+        if summary:
+            points.append(f"`compute-sanitizer` over a few shapes, {what}: {summary[-1]}.")
+    races = out / "races.txt"
+    if races.exists():
+        points.append(f"{races.read_text().splitlines()[0]} ([what these are](../cuda.md#checkers)).")
+    return points
+
+
+def notes(options):
+    """The points of the notes."""
+    points = [f"- {point}" for point in commands(options.out) + checkers(options.out)]
+    if options.notes:
+        points.append(options.notes.read_text().strip())
+    return "\n## Notes\n\n" + "\n".join(points) + "\n" if points else ""
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
     parser.add_argument("date")
     parser.add_argument("--driver", help="version of the driver, where the log of the run has it")
     parser.add_argument("--commit", help="commit of the sources, where the file of the run does not say it")
+    parser.add_argument("--notes", type=Path, help="points of Markdown to add to the notes")
     parser.add_argument("--into", type=Path, default=Path("docs/results"))
     options = parser.parse_args()
     result = rounded(json.loads((options.out / "bench.json").read_text()))
@@ -109,7 +147,7 @@ that a forward allocates.
 | backend | forward, µs | build, µs | bytes |
 | --- | --- | --- | --- |
 {host}
-""")
+{notes(options)}""")
     print(options.into / f"{name}.md")
 
 

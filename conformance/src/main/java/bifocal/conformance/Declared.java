@@ -87,11 +87,15 @@ final class Declared {
     return Dense.decoder(4, 2, headSizes().head(), dtype, AttentionMask.CAUSAL);
   }
 
-  /** Whether every property of a layer is declared and their combination is not refused. */
+  /**
+   * Whether every property of a layer is declared, their combination is not refused, and the
+   * kernels are on this host.
+   */
   boolean runs(Dense layer) {
     AttentionRequest request = AttentionRequest.of(layer, profile);
     return declares(backend.capabilities(request).all(), layer)
-        && backend.checkCombination(request).isEmpty();
+        && backend.checkCombination(request).isEmpty()
+        && backend.missingOnThisHost(request).isEmpty();
   }
 
   private static boolean declares(FeatureSet features, Dense layer) {

@@ -252,6 +252,7 @@ public interface NumbersContract extends BackendContract {
   private void randomLayersAndBatches(long seed) {
     Random random = new Random(seed);
     Dense layer = randomLayer(random);
+    assumeTrue(declared().runs(layer), () -> "not on this host: " + Checks.name(layer));
     RandomBatches batches = new RandomBatches(seed, 6, 150);
     BatchPlan[] plans = new BatchPlan[3];
     for (int i = 0; i < plans.length; i++) {

@@ -52,6 +52,7 @@ final class CudaTestDevice implements TestDevice {
 
   @Override
   public MemorySegment allocate(long bytes) {
+    context.makeCurrent();
     DeviceBlock block = memory.acquire("test memory " + blocks.size(), Math.max(1, bytes));
     blocks.add(block);
     stream.fill(block.segment(), (byte) 0);
@@ -63,6 +64,7 @@ final class CudaTestDevice implements TestDevice {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment copy = arena.allocate(Math.max(1, host.byteSize()), 16);
       copy.copyFrom(host);
+      context.makeCurrent();
       stream.copyToDevice(copy, 0, device, 0, host.byteSize());
       stream.synchronize();
     }
@@ -72,6 +74,7 @@ final class CudaTestDevice implements TestDevice {
   public void download(MemorySegment device, MemorySegment host) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment copy = arena.allocate(Math.max(1, host.byteSize()), 16);
+      context.makeCurrent();
       stream.copyToHost(device, 0, copy, 0, host.byteSize());
       stream.synchronize();
       host.copyFrom(copy.asSlice(0, host.byteSize()));

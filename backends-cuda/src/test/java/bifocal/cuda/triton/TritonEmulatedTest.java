@@ -110,7 +110,7 @@ class TritonEmulatedTest implements TritonSuite, TritonStepSuite {
         .write();
   }
 
-  private static void add(
+  static void add(
       SyntheticPack pack,
       Variant variant,
       DType dtype,
