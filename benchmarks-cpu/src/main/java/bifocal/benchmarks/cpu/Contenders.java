@@ -95,6 +95,14 @@ final class Contenders {
         : all;
   }
 
+  /** The general child and the fast one, each by its name; the fast one gets images lowered. */
+  Seq<Contender> children(Scene scene, int count) {
+    CpuRuntime runtime = new CpuRuntime(kernels, threads(count));
+    return Vector.of(
+        contender(FlexAttentionBackend.NAME.value(), scene, new FlexAttentionBackend(runtime)),
+        contender(CpuAttnBackend.NAME.value(), scene, backend(scene.work(), runtime)));
+  }
+
   private Contender contender(String name, Scene scene, CpuKernels chosen, int count) {
     return contender(name, scene, backend(scene.work(), new CpuRuntime(chosen, threads(count))));
   }

@@ -6,6 +6,8 @@ import bifocal.benchmarks.cpu.ffi.Peaks;
 import bifocal.core.bench.BenchmarkReport;
 import bifocal.core.bench.BenchmarkRequest;
 import bifocal.core.bench.BenchmarkSuite;
+import bifocal.core.bench.ChildTime;
+import bifocal.cpu.thread.ThreadBudget;
 import io.vavr.collection.Map;
 import io.vavr.collection.Seq;
 import io.vavr.collection.Vector;
@@ -48,6 +50,12 @@ public final class CpuBenchmarkSuite implements BenchmarkSuite {
         results,
         Option.some(
             new BenchmarkReport.Page(ResultsPage.of(results), ResultsPlot.of(results.rows()))));
+  }
+
+  @Override
+  public Seq<ChildTime> calibrate(BenchmarkRequest request) {
+    return new CpuCalibration(ThreadBudget.ofThisProcess().threads())
+        .run(CpuCalibration.plan(request.quick()), request);
   }
 
   private static Seq<Row> measure(
