@@ -32,7 +32,7 @@ import io.vavr.control.Option;
  */
 public final class MeasuredRouting implements RoutingPolicy {
   /** Part of the expected time by which another route must be faster. */
-  public static final double MARGIN = 0.05;
+  public static final double MARGIN = 0.10;
 
   private final MMPrefixAttentionRouting policy;
   private final Map<Kind, Pair> measured;

@@ -1,5 +1,6 @@
 package bifocal.cli.bench;
 
+import bifocal.cli.backend.HostProvenance;
 import bifocal.cli.command.Console;
 import bifocal.cli.command.ExitStatus;
 import bifocal.cli.command.JsonText;
@@ -7,8 +8,12 @@ import bifocal.cli.command.OutputOptions;
 import bifocal.core.bench.BenchmarkReport;
 import bifocal.core.bench.BenchmarkRequest;
 import bifocal.core.bench.BenchmarkSuite;
+import bifocal.core.bench.Calibration;
+import bifocal.core.bench.CalibrationJson;
+import bifocal.core.bench.ChildTime;
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
+import io.vavr.collection.Seq;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -17,7 +22,9 @@ import java.util.ServiceLoader;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
 
 /** {@code bifocal bench}. */
 @Command(
@@ -41,6 +48,13 @@ public final class BenchCommand implements Callable<Integer> {
   private boolean quick;
 
   @Option(
+      names = "--calibrate",
+      description =
+          "Time the children of composites one by one, and write the table to the file of --json"
+              + " (default target/calibration-SUITE.json), for replay --calibration.")
+  private boolean calibrate;
+
+  @Option(
       names = "--only",
       paramLabel = "TEXT",
       description = "Works whose name holds this text; default: all.")
@@ -60,6 +74,8 @@ public final class BenchCommand implements Callable<Integer> {
 
   @Mixin private final OutputOptions output = new OutputOptions();
 
+  @Spec private CommandSpec spec = CommandSpec.create();
+
   /** The command over some suites. */
   BenchCommand(Console console, Iterable<BenchmarkSuite> suites) {
     this.console = console;
@@ -73,14 +89,16 @@ public final class BenchCommand implements Callable<Integer> {
 
   @Override
   public Integer call() {
-    BenchmarkReport report =
-        find()
-            .run(
-                new BenchmarkRequest(
-                    quick,
-                    io.vavr.control.Option.ofOptional(only),
-                    io.vavr.control.Option.of(System.getProperty(PEERS)).map(Path::of),
-                    console.err()::println));
+    BenchmarkRequest request =
+        new BenchmarkRequest(
+            quick,
+            io.vavr.control.Option.ofOptional(only),
+            io.vavr.control.Option.of(System.getProperty(PEERS)).map(Path::of),
+            console.err()::println);
+    if (calibrate) {
+      return calibrate(request);
+    }
+    BenchmarkReport report = find().run(request);
     String json = JsonText.of(report.json());
     file.ifPresent(to -> write(to, json));
     docs.ifPresent(
@@ -90,6 +108,49 @@ public final class BenchCommand implements Callable<Integer> {
       case JSON -> console.out().println(json);
     }
     return ExitStatus.DONE.number();
+  }
+
+  private Integer calibrate(BenchmarkRequest request) {
+    if (docs.isPresent()) {
+      throw BifocalException.of(
+          ErrorCode.INVALID_OPTION, "--docs", "with --calibrate", "one of the two");
+    }
+    Seq<ChildTime> times = find().calibrate(request);
+    if (times.isEmpty()) {
+      throw BifocalException.of(
+          ErrorCode.INVALID_OPTION, "--only", only.orElse(""), "a part of the name of a work");
+    }
+    CommandSpec root = spec.root();
+    Calibration table =
+        new Calibration(
+            HostProvenance.now(
+                suite.platform(),
+                String.join(" ", root.version()),
+                "bifocal bench --calibrate --suite " + suite + (quick ? " --quick" : "")),
+            times);
+    String json = CalibrationJson.write(table);
+    Path to = file.orElse(Path.of("target", "calibration-" + suite + ".json"));
+    writeWhole(to, json);
+    switch (output.format()) {
+      case TEXT -> {
+        console.out().print(CalibrationText.of(table));
+        console.out().println("written to " + to);
+      }
+      case JSON -> console.out().print(json);
+    }
+    return ExitStatus.DONE.number();
+  }
+
+  private static void writeWhole(Path to, String json) {
+    try {
+      Path folder = to.toAbsolutePath().getParent();
+      if (folder != null) {
+        Files.createDirectories(folder);
+      }
+      Files.writeString(to, json);
+    } catch (IOException e) {
+      throw notWritten(e);
+    }
   }
 
   private BenchmarkSuite find() {
@@ -106,9 +167,13 @@ public final class BenchCommand implements Callable<Integer> {
     try {
       Files.writeString(to, json + System.lineSeparator());
     } catch (IOException e) {
-      throw BifocalException.of(
-              ErrorCode.INVALID_OPTION, "--json", String.valueOf(e.getMessage()), "a file to write")
-          .causedBy(e);
+      throw notWritten(e);
     }
+  }
+
+  private static BifocalException notWritten(IOException e) {
+    return BifocalException.of(
+            ErrorCode.INVALID_OPTION, "--json", String.valueOf(e.getMessage()), "a file to write")
+        .causedBy(e);
   }
 }

@@ -7,9 +7,11 @@ import bifocal.core.backend.AttentionRequest;
 import bifocal.core.backend.BackendValidator;
 import bifocal.core.backend.BackendValidator.Accepted;
 import bifocal.core.backend.BackendValidator.Scope;
+import bifocal.core.backend.Composed;
 import bifocal.core.backend.InvalidReason;
 import bifocal.core.backend.KvContract;
 import bifocal.core.backend.KvContract.Party;
+import bifocal.core.bench.Calibration;
 import bifocal.core.cache.KvCacheSpec;
 import bifocal.core.cache.KvLayout;
 import bifocal.core.cache.KvScales;
@@ -20,6 +22,8 @@ import bifocal.core.layer.LayerGroup;
 import bifocal.core.route.RoutingPolicy;
 import bifocal.reference.ReferenceBackend;
 import bifocal.reference.shadow.ShadowBackend;
+import bifocal.routing.MMPrefixAttentionRouting;
+import bifocal.routing.MeasuredRouting;
 import io.vavr.collection.Seq;
 import io.vavr.collection.Vector;
 import io.vavr.control.Option;
@@ -54,6 +58,37 @@ record Contenders(
               + found.getError().mkString("; "));
     }
     return found.get();
+  }
+
+  /**
+   * A pair that must serve, on routes that measured times choose.
+   *
+   * @param routing decides what is right
+   * @throws BifocalException {@code INVALID_OPTION} for a backend that is no pair, or one of whose
+   *     children in these layers nothing was measured; else as {@link #required}
+   */
+  Contender measured(String name, MMPrefixAttentionRouting routing, Calibration times) {
+    if (!(required(name).backend() instanceof Composed pair)) {
+      throw BifocalException.of(
+          ErrorCode.INVALID_OPTION, "--calibration of " + name, "one backend", "a pair");
+    }
+    MeasuredRouting measured =
+        new MeasuredRouting(routing, times, pair.childA().name(), pair.childB().name());
+    Seq<LayerGroup> unknown = groups.filter(group -> !measured.knows(group));
+    if (unknown.nonEmpty()) {
+      throw BifocalException.of(
+              ErrorCode.INVALID_OPTION,
+              "--calibration",
+              "nothing on "
+                  + pair.childA().name()
+                  + " and "
+                  + pair.childB().name()
+                  + " in layers "
+                  + unknown.map(LayerGroup::name).mkString(", "),
+              "times of both")
+          .withRemedy("measure again with " + times.provenance().command());
+    }
+    return new Contenders(catalog, measured, groups, device, blockSize).required(name);
   }
 
   /**

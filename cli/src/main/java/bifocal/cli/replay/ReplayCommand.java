@@ -1,6 +1,7 @@
 package bifocal.cli.replay;
 
 import bifocal.cli.backend.BackendCatalog;
+import bifocal.cli.backend.CalibrationFile;
 import bifocal.cli.backend.RunConditions;
 import bifocal.cli.backend.RunDevice;
 import bifocal.cli.command.Console;
@@ -23,7 +24,6 @@ import bifocal.core.layer.ImageMask;
 import bifocal.core.layer.LayerGroup;
 import bifocal.core.model.ModelCatalog;
 import bifocal.core.model.ModelShape;
-import bifocal.core.route.RoutingPolicy;
 import bifocal.core.select.ModelTraits;
 import bifocal.core.select.Selector;
 import bifocal.core.tensor.DType;
@@ -41,6 +41,7 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
+import picocli.CommandLine.ParseResult;
 import picocli.CommandLine.Spec;
 
 /** {@code bifocal replay}. */
@@ -159,6 +160,14 @@ public final class ReplayCommand implements Callable<Integer> {
   private boolean lowering;
 
   @Option(
+      names = "--calibration",
+      paramLabel = "FILE",
+      description =
+          "Let times that bench --calibrate measured on this host choose between routes that are"
+              + " right; not with a backend, --split or --lowering that is named.")
+  private Optional<Path> calibration = Optional.empty();
+
+  @Option(
       names = "--report",
       paramLabel = "DIR",
       arity = "0..1",
@@ -215,7 +224,7 @@ public final class ReplayCommand implements Callable<Integer> {
     Seq<LayerGroup> groups = shape.denseGroups(DType.BF16, KvCacheDtype.AUTO, layers);
     DeviceProfile host = RunDevice.profile(platform);
     Contenders contenders =
-        new Contenders(BackendCatalog.present(), policy(), groups, host, BLOCK_SIZE);
+        new Contenders(BackendCatalog.present(), routing(), groups, host, BLOCK_SIZE);
     Selections selections = new Selections(selector(), host, ModelTraits.of(shape), groups);
     Seq<Contender> running = Vector.of(replayed(contenders, selections));
     Seq<Refused> refused = Vector.empty();
@@ -261,7 +270,9 @@ public final class ReplayCommand implements Callable<Integer> {
   private Contender replayed(Contenders contenders, Selections selections) {
     io.vavr.control.Option<Path> folder = io.vavr.control.Option.ofOptional(report);
     Contender primary =
-        contenders.required(backend.equalsIgnoreCase(AUTOMATIC) ? selections.automatic() : backend);
+        calibration
+            .map(table -> measured(contenders, selections, table))
+            .orElseGet(() -> contenders.required(named(selections)));
     Contender shadowed =
         shadow.map(name -> contenders.shadowed(primary, name, folder)).orElse(primary);
     return shadowed.inspected(
@@ -274,9 +285,42 @@ public final class ReplayCommand implements Callable<Integer> {
                             step, folder.getOrElse(Path.of(DEFAULT_FOLDER)), captureTensors))));
   }
 
+  private String named(Selections selections) {
+    return backend.equalsIgnoreCase(AUTOMATIC) ? selections.automatic() : backend;
+  }
+
+  /** The pair that nobody named, on routes that measured times choose. */
+  private Contender measured(Contenders contenders, Selections selections, Path table) {
+    requireNothingNamed();
+    return contenders.measured(
+        named(selections), routing(), CalibrationFile.validHere(table, platform, version()));
+  }
+
+  private void requireNothingNamed() {
+    ParseResult given = spec.commandLine().getParseResult();
+    boolean backendNamed =
+        given.hasMatchedOption("--backend") && !backend.equalsIgnoreCase(AUTOMATIC);
+    if (backendNamed || given.hasMatchedOption("--split") || given.hasMatchedOption("--lowering")) {
+      throw BifocalException.of(
+              ErrorCode.INVALID_OPTION,
+              "--calibration beside "
+                  + (backendNamed ? "--backend " + backend : "--split or --lowering"),
+              "a choice that measurements must not change",
+              "one of the two")
+          .withRemedy("leave --calibration out, or leave the choice to it");
+    }
+  }
+
   private Seq<Condition> conditions() {
-    return RunConditions.of(platform)
-        .map(finding -> new Condition(finding.topic(), finding.seen()));
+    Seq<Condition> conditions =
+        RunConditions.of(platform).map(finding -> new Condition(finding.topic(), finding.seen()));
+    return calibration
+        .map(table -> conditions.append(new Condition("routing", "measured: " + table)))
+        .orElse(conditions);
+  }
+
+  private String version() {
+    return String.join(" ", spec.root().version());
   }
 
   private static Selector selector() {
@@ -303,9 +347,7 @@ public final class ReplayCommand implements Callable<Integer> {
   private Invocation invocation() {
     CommandLine program = spec.root().commandLine();
     return Invocation.of(
-        program.getCommandName(),
-        program.getParseResult().originalArgs(),
-        String.join(" ", spec.root().version()));
+        program.getCommandName(), program.getParseResult().originalArgs(), version());
   }
 
   private Workload workload(TraceFile window, ModelShape shape) {
@@ -317,7 +359,7 @@ public final class ReplayCommand implements Callable<Integer> {
     return Workload.of(window, imageCount, tokens, maxBatchedTokens, seed);
   }
 
-  private RoutingPolicy policy() {
+  private MMPrefixAttentionRouting routing() {
     MMPrefixAttentionRouting whole =
         split ? new MMPrefixAttentionRouting() : new MMPrefixAttentionRouting().wholeBatch();
     return lowering ? whole.withLowering(Lowering.BOTH_WINDOWS) : whole;

@@ -4,10 +4,19 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import bifocal.cli.command.CommandRun;
 import bifocal.cli.command.CommandRunner;
+import bifocal.cli.command.Installed;
+import bifocal.core.backend.BackendName;
 import bifocal.core.bench.BenchmarkReport;
 import bifocal.core.bench.BenchmarkRequest;
 import bifocal.core.bench.BenchmarkSuite;
+import bifocal.core.bench.Calibration;
+import bifocal.core.bench.CalibrationJson;
+import bifocal.core.bench.ChildTime;
+import bifocal.core.device.Platform;
+import bifocal.core.tensor.DType;
 import io.vavr.collection.LinkedHashMap;
+import io.vavr.collection.Seq;
+import io.vavr.collection.Vector;
 import io.vavr.control.Option;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -80,7 +89,55 @@ final class BenchCommandTest {
     assertThat(run("--docs", folder.toString()).status()).isEqualTo(2);
   }
 
+  @Test
+  void aCalibrationIsWrittenWithItsProvenance(@TempDir Path folder) throws IOException {
+    Installed.require(Platform.CPU);
+    Path file = folder.resolve("new/calibration.json");
+
+    CommandRun run = run("--calibrate", "--quick", "--json", "" + file);
+    Calibration table = CalibrationJson.read(Files.readString(file));
+
+    assertThat(run.status()).isZero();
+    assertThat(run.out())
+        .contains("FAST")
+        .contains("0.25000")
+        .endsWith("written to " + file + "\n");
+    assertThat(table.times()).containsExactly(Recorder.TIME);
+    assertThat(table.provenance().command())
+        .isEqualTo("bifocal bench --calibrate --suite cpu --quick");
+    assertThat(table.provenance().device()).startsWith("cpu ");
+    assertThat(table.provenance().kernels()).contains("threads");
+    assertThat(cpu.asked).singleElement().returns(true, BenchmarkRequest::quick);
+  }
+
+  @Test
+  void aCalibrationIsAlsoPrintedAsJson(@TempDir Path folder) throws IOException {
+    Installed.require(Platform.CPU);
+    Path file = folder.resolve("calibration.json");
+
+    CommandRun run = run("--calibrate", "--format", "json", "--json", "" + file);
+
+    assertThat(run.out()).isEqualTo(Files.readString(file));
+  }
+
+  @Test
+  void aSuiteWithoutChildrenRefusesToCalibrate(@TempDir Path folder) {
+    CommandRun run = run("--calibrate", "--suite", "gpu", "--json", folder + "/table.json");
+
+    assertThat(run.status()).isEqualTo(2);
+    assertThat(run.err()).contains("suite gpu").contains("a suite that times children");
+    assertThat(folder.resolve("table.json")).doesNotExist();
+  }
+
+  @Test
+  void aCalibrationHasNoPage(@TempDir Path folder) {
+    assertThat(run("--calibrate", "--docs", "" + folder).status()).isEqualTo(2);
+  }
+
   private static final class Recorder implements BenchmarkSuite {
+    private static final ChildTime TIME =
+        new ChildTime(BackendName.of("FAST"), DType.BF16, 128, ChildTime.Phase.DECODE, 1, 64, 0.25);
+
     private final String name;
     private final List<BenchmarkRequest> asked = new ArrayList<>();
 
@@ -91,6 +148,12 @@ final class BenchCommandTest {
     @Override
     public String name() {
       return name;
+    }
+
+    @Override
+    public Seq<ChildTime> calibrate(BenchmarkRequest request) {
+      asked.add(request);
+      return name.equals("cpu") ? Vector.of(TIME) : BenchmarkSuite.super.calibrate(request);
     }
 
     @Override

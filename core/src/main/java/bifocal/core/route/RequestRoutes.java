@@ -134,7 +134,7 @@ public final class RequestRoutes {
       case DECODE -> "the request is a decode";
       case PREDICATE -> "the predicate said so";
       case FIXED -> "the policy always chooses this child";
-      case MEASURED -> "measured: the other child is right, too, and slower here";
+      case MEASURED -> "the other child is right, too, and slower here";
     };
   }
 

@@ -1,0 +1,48 @@
+package bifocal.cli.backend;
+
+import bifocal.core.bench.Calibration;
+import bifocal.core.bench.CalibrationJson;
+import bifocal.core.device.Platform;
+import bifocal.core.error.BifocalException;
+import bifocal.core.error.ErrorCode;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+
+/** A table of measurements in a file. */
+public final class CalibrationFile {
+  private static final long MOST_BYTES = 16 << 20;
+
+  private CalibrationFile() {}
+
+  /**
+   * The table, if it was measured on this host, by this version.
+   *
+   * @throws BifocalException {@code INVALID_OPTION} when the file cannot be read, or for everything
+   *     that makes it stale or foreign; {@code MALFORMED_INPUT} when it is no table
+   */
+  public static Calibration validHere(Path file, Platform platform, String version) {
+    return CalibrationJson.read(read(file))
+        .requireValidHere(HostProvenance.now(platform, version, ""));
+  }
+
+  private static String read(Path file) {
+    try {
+      if (Files.size(file) > MOST_BYTES) {
+        throw BifocalException.of(
+            ErrorCode.INVALID_OPTION,
+            "--calibration",
+            Files.size(file) + " bytes",
+            "at most " + MOST_BYTES);
+      }
+      return Files.readString(file);
+    } catch (IOException e) {
+      throw BifocalException.of(
+              ErrorCode.INVALID_OPTION,
+              "--calibration",
+              String.valueOf(e.getMessage()),
+              "a file that bench --calibrate wrote")
+          .causedBy(e);
+    }
+  }
+}
