@@ -2,6 +2,8 @@ package bifocal.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
+import static org.junit.jupiter.api.DynamicTest.dynamicTest;
 
 import bifocal.core.backend.AttentionObserver;
 import bifocal.core.device.Platform;
@@ -19,11 +21,16 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestFactory;
 import org.junit.jupiter.api.io.TempDir;
 
 /** A device's memory and launches for programs without an engine. */
 class CudaSessionsTest {
+  private static final int ILLEGAL_STATE = 401;
+
   @Test
   void platformIsFoundAsAService() {
     assertThat(DeviceSessions.of(Platform.CUDA)).isInstanceOf(CudaSessions.class);
@@ -62,5 +69,49 @@ class CudaSessionsTest {
       }
     }
     assertThat(fake.live().toJavaMap()).isEmpty();
+  }
+
+  /** A session that uses everything it has, in the open context of a device. */
+  private static void everything(FakeCuda fake, Path packs) {
+    try (CudaContext context = CudaContext.primary(fake.driver(), 0);
+        Arena arena = Arena.ofConfined();
+        TritonDevice device =
+            TritonDevice.of(context, KernelPack.open(packs, context.device().capability()).get());
+        DeviceSession session =
+            new CudaSessions(TritonHost.with(device)).open(AttentionObserver.NONE)) {
+      MemorySegment host = arena.allocate(16);
+      MemorySegment memory = session.allocate("numbers", 16);
+      session.allocate("others", 16);
+      session.fill(memory, (byte) 9);
+      session.zeroing().zero(memory);
+      session.upload(host, memory);
+      session.download(memory, host);
+      session.synchronize();
+    }
+  }
+
+  /** Every call fails once: the failure is typed, and nothing is left. */
+  @TestFactory
+  Stream<DynamicTest> aFailedCallIsTypedAndNothingLeaks(@TempDir Path packs) {
+    FakeCuda fake = FakeCuda.resetOrSkip();
+    SyntheticPack.in(packs).write();
+    fake.driver();
+    fake.reset();
+    everything(fake, packs);
+    assertThat(fake.live().toJavaMap()).isEmpty();
+    return fake.calls()
+        .zipWithIndex()
+        .map(call -> dynamicTest(call._2 + " " + call._1, () -> failsCleanly(fake, packs, call._2)))
+        .toJavaStream();
+  }
+
+  private static void failsCleanly(FakeCuda fake, Path packs, int index) {
+    fake.reset();
+    fake.failAt(index, ILLEGAL_STATE);
+
+    Throwable thrown = catchThrowable(() -> everything(fake, packs));
+
+    assertThat(thrown).isInstanceOf(BifocalException.class);
+    assertThat(fake.live().toJavaMap()).as("alive after %s", thrown.getMessage()).isEmpty();
   }
 }

@@ -95,7 +95,7 @@ abstract sealed class TritonBackend implements AttentionBackend<TritonMetadata>
       return Option.some(
           notHere("no kernels without a KV cache, or with values of another head size"));
     }
-    return Option.none();
+    return Option.when(!(layer.scale() > 0), () -> notHere("no kernels for such a scale"));
   }
 
   private Option<InvalidReason> missingFromPack(

@@ -10,8 +10,10 @@ import bifocal.core.backend.AttentionMetadata;
 import bifocal.core.backend.AttentionOutput;
 import bifocal.core.batch.CommonAttentionMetadata;
 import bifocal.core.batch.SlotMapping;
+import bifocal.core.engine.GraphRunner;
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
+import bifocal.core.graph.GraphSupport;
 import bifocal.core.tensor.DType;
 import bifocal.core.tensor.TensorView;
 import bifocal.core.workspace.Workspace;
@@ -287,8 +289,22 @@ class TritonLaunchTest {
   private void everything(TritonDevice device) {
     try (TritonRun<?> run = TritonRun.open(device, Kind.SPLIT, BLOCKS)) {
       run.write(0, 100, 1);
+      run.write(run.anotherLayer(), run.slots(1, 7, 1));
       step(run, mixed(run));
       step(run, mixed(run));
+      captured(run);
+    }
+  }
+
+  private static <M extends AttentionMetadata> void captured(TritonRun<M> run) {
+    CommonAttentionMetadata decodes = run.decodes(4, 4, 1, 17, 300, 1, 45);
+    try (GraphRunner graphs =
+            new GraphRunner(new CudaGraphCapture(), GraphSupport.UNIFORM_SINGLE_TOKEN_DECODE);
+        Workspace.Step step = run.workspace.openStep()) {
+      M metadata = run.build(step, decodes);
+      graphs.capture(
+          run.device.launch(), decodes, metadata.graphKey(), () -> run.forward(metadata));
+      graphs.replay(run.device.launch(), metadata.graphKey());
     }
   }
 

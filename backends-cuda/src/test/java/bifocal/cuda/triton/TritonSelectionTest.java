@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import bifocal.core.backend.AttentionRequest;
 import bifocal.core.backend.BackendValidator;
 import bifocal.core.backend.BatchLimits;
+import bifocal.core.backend.Deployment;
 import bifocal.core.backend.InvalidReason;
 import bifocal.core.backend.ReasonCode;
 import bifocal.core.cache.KvCacheDtype;
@@ -145,6 +146,31 @@ class TritonSelectionTest {
                   BifocalException.class,
                   e -> assertThat(e.code()).isEqualTo(ErrorCode.UNSUPPORTED));
         });
+  }
+
+  /** What no builder is told of, so that it has to be refused before. */
+  @Test
+  void whatNoKernelComputesIsRefusedAtSelection() {
+    withPack(
+        host -> {
+          refused(host, LAYER, deployment(true, false, false), "divide keys by the size of the");
+          refused(host, LAYER, deployment(false, true, false), "R-SWA");
+          refused(host, LAYER.withAlibi(true), deployment(false, false, true), "square roots");
+          refused(host, LAYER.withScale(-1), Deployment.PLAIN, "scale");
+        });
+  }
+
+  private static Deployment deployment(boolean batchInvariant, boolean rswa, boolean alibiSqrt) {
+    return new Deployment(false, 1, 1, false, batchInvariant, false, rswa, false, alibiSqrt);
+  }
+
+  private static void refused(TritonHost host, Dense layer, Deployment deployment, String why) {
+    AttentionRequest plain = on(false, layer);
+    AttentionRequest request =
+        new AttentionRequest(layer, plain.device(), plain.blockSize(), deployment);
+    assertThat(new TritonAttnBackend(host).missingOnThisHost(request).map(InvalidReason::text))
+        .allSatisfy(text -> assertThat(text).contains(why))
+        .isNotEmpty();
   }
 
   private static void unsupported(TritonHost host, Dense layer) {
