@@ -6,9 +6,8 @@ import bifocal.core.cache.BlockMemory;
 import bifocal.core.device.Device;
 import bifocal.core.device.DeviceProfile;
 import bifocal.core.engine.DeviceSession;
-import bifocal.core.error.BifocalException;
-import bifocal.core.error.ErrorCode;
 import bifocal.core.workspace.Workspace;
+import bifocal.cuda.driver.Closing;
 import bifocal.cuda.driver.CudaContext;
 import bifocal.cuda.driver.CudaLaunchContext;
 import bifocal.cuda.driver.CudaStream;
@@ -108,22 +107,8 @@ final class CudaSession implements DeviceSession {
       return;
     }
     closed = true;
-    BifocalException failure =
-        BifocalException.of(ErrorCode.INTERNAL, "closing a session on " + context.place());
-    attempt(stream::synchronize, failure);
-    blocks.reversed().forEach(block -> attempt(block::close, failure));
-    attempt(memory::close, failure);
-    attempt(stream::close, failure);
-    if (failure.getSuppressed().length > 0) {
-      throw failure;
-    }
-  }
-
-  private static void attempt(Runnable step, BifocalException failure) {
-    try {
-      step.run();
-    } catch (RuntimeException second) {
-      failure.addSuppressed(second);
-    }
+    Closing closing = new Closing().then(stream::synchronize);
+    blocks.reversed().forEach(block -> closing.then(block::close));
+    closing.then(memory::close).then(stream::close).end();
   }
 }

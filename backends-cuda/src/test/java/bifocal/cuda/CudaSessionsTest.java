@@ -30,6 +30,7 @@ import org.junit.jupiter.api.io.TempDir;
 /** A device's memory and launches for programs without an engine. */
 class CudaSessionsTest {
   private static final int ILLEGAL_STATE = 401;
+  private static final int ILLEGAL_ADDRESS = 700;
 
   @Test
   void platformIsFoundAsAService() {
@@ -113,5 +114,18 @@ class CudaSessionsTest {
 
     assertThat(thrown).isInstanceOf(BifocalException.class);
     assertThat(fake.live().toJavaMap()).as("alive after %s", thrown.getMessage()).isEmpty();
+  }
+
+  @Test
+  void aFaultInASessionIsWhatItsEndSays(@TempDir Path packs) {
+    FakeCuda fake = FakeCuda.resetOrSkip();
+    SyntheticPack.in(packs).write();
+    fake.driver();
+    fake.reset();
+    fake.fail("cuStreamSynchronize", 2, ILLEGAL_ADDRESS);
+
+    assertThatThrownBy(() -> everything(fake, packs))
+        .isInstanceOfSatisfying(
+            BifocalException.class, e -> assertThat(e.code()).isEqualTo(ErrorCode.DEVICE_LOST));
   }
 }

@@ -2,6 +2,7 @@ package bifocal.cuda.memory;
 
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
+import bifocal.cuda.driver.Closing;
 import bifocal.cuda.driver.CudaContext;
 import bifocal.cuda.driver.CudaEvent;
 import bifocal.cuda.driver.CudaStream;
@@ -43,7 +44,7 @@ public final class MetadataStaging implements AutoCloseable {
         slots.add(Slot.allocate(context, i, bytes));
       }
     } catch (RuntimeException failure) {
-      closeSlots().forEach(failure::addSuppressed);
+      closeSlots(Closing.after(failure));
       throw failure;
     }
   }
@@ -71,31 +72,17 @@ public final class MetadataStaging implements AutoCloseable {
       return;
     }
     closed = true;
-    List<RuntimeException> failures = closeSlots();
-    if (!failures.isEmpty()) {
-      RuntimeException first = failures.removeFirst();
-      failures.forEach(first::addSuppressed);
-      throw first;
-    }
+    Closing closing = new Closing();
+    closeSlots(closing);
+    closing.end();
   }
 
-  private List<RuntimeException> closeSlots() {
-    List<RuntimeException> failures = new ArrayList<>();
+  private void closeSlots(Closing closing) {
     for (Slot slot : slots) {
       if (context.lost().isEmpty()) {
-        attempt(slot::awaitRead, failures);
+        closing.then(slot::awaitRead);
       }
-      attempt(slot.read::close, failures);
-      attempt(slot.pinned::close, failures);
-    }
-    return failures;
-  }
-
-  private static void attempt(Runnable step, List<RuntimeException> failures) {
-    try {
-      step.run();
-    } catch (RuntimeException failure) {
-      failures.add(failure);
+      closing.then(slot.read::close).then(slot.pinned::close);
     }
   }
 

@@ -2,6 +2,7 @@ package bifocal.cuda.triton;
 
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
+import bifocal.cuda.driver.Closing;
 import bifocal.cuda.driver.CudaContext;
 import bifocal.cuda.driver.CudaKernel;
 import bifocal.cuda.driver.CudaKernel.Attribute;
@@ -175,22 +176,11 @@ public final class TritonDevice implements AutoCloseable {
       return;
     }
     closed = true;
-    BifocalException failure =
-        BifocalException.of(ErrorCode.INTERNAL, "unloading the kernels of " + pack.directory());
-    slots.values().forEach(upload -> attempt(upload::close, failure));
+    Closing closing = new Closing();
+    slots.values().forEach(upload -> closing.then(upload::close));
     slots.clear();
-    loaded.values().forEach(kernel -> attempt(kernel.kernel().library()::close, failure));
+    loaded.values().forEach(kernel -> closing.then(kernel.kernel().library()::close));
     loaded.clear();
-    if (failure.getSuppressed().length > 0) {
-      throw failure;
-    }
-  }
-
-  private static void attempt(Runnable step, BifocalException failure) {
-    try {
-      step.run();
-    } catch (RuntimeException second) {
-      failure.addSuppressed(second);
-    }
+    closing.end();
   }
 }

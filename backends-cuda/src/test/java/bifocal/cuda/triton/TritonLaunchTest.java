@@ -41,6 +41,7 @@ import org.junit.jupiter.api.io.TempDir;
 class TritonLaunchTest {
   private static final int BLOCKS = 1 + 4 * 25;
   private static final int ILLEGAL_STATE = 401;
+  private static final int ILLEGAL_ADDRESS = 700;
   private static final int PROGRAMMATIC = 6;
 
   @TempDir static Path folder;
@@ -329,5 +330,31 @@ class TritonLaunchTest {
 
     assertThat(thrown).isInstanceOf(BifocalException.class);
     assertThat(fake.live().toJavaMap()).as("alive after %s", thrown.getMessage()).isEmpty();
+  }
+
+  /** Every call meets a fault once: from then on the driver is asked nothing more. */
+  @TestFactory
+  Stream<DynamicTest> aFaultLosesTheDeviceForEveryoneWhoUsesIt() {
+    fake.driver();
+    fake.reset();
+    withDevice(this::everything);
+    Seq<String> calls = fake.calls();
+    return calls
+        .zipWithIndex()
+        .drop(calls.indexOf("cuCtxSetCurrent"))
+        .map(call -> dynamicTest(call._2 + " " + call._1, () -> losesTheDevice(call._2)))
+        .toJavaStream();
+  }
+
+  private void losesTheDevice(int index) {
+    fake.reset();
+    fake.failAt(index, ILLEGAL_ADDRESS);
+
+    Throwable thrown = catchThrowable(() -> withDevice(this::everything));
+
+    assertThat(thrown)
+        .isInstanceOfSatisfying(
+            BifocalException.class, e -> assertThat(e.code()).isEqualTo(ErrorCode.DEVICE_LOST));
+    assertThat(fake.calls().size()).as("calls after %s", thrown.getMessage()).isEqualTo(index + 1);
   }
 }
