@@ -1,6 +1,7 @@
 package bifocal.cuda;
 
 import static bifocal.composite.guice.AttentionBinder.backends;
+import static bifocal.composite.guice.AttentionBinder.capabilityMajor;
 import static bifocal.composite.guice.AttentionBinder.composites;
 import static bifocal.composite.guice.AttentionBinder.platforms;
 
@@ -8,6 +9,8 @@ import bifocal.composite.guice.PlatformModule;
 import bifocal.core.backend.BackendName;
 import bifocal.core.device.Platform;
 import bifocal.core.host.HostCheck;
+import bifocal.cuda.flashinfer.FlashInferBackend;
+import bifocal.cuda.flashinfer.FlashInferHost;
 import bifocal.cuda.host.CudaHostCheck;
 import bifocal.cuda.select.CudaBackends;
 import bifocal.cuda.triton.KernelPackCheck;
@@ -22,6 +25,9 @@ import io.vavr.control.Option;
 public final class CudaAttentionModule extends AbstractModule implements PlatformModule {
   /** Images on {@code TRITON_ATTN}, text on its causal child. */
   public static final BackendName TRITON_PAIR = BackendName.of("TRITON_PAIR");
+
+  /** {@code TRITON_FLASHINFER} as it runs on 9.0, where the reference has none. */
+  public static final BackendName TRITON_FLASHINFER_SM90 = BackendName.of("TRITON_FLASHINFER_SM90");
 
   private final TritonHost host;
 
@@ -54,6 +60,14 @@ public final class CudaAttentionModule extends AbstractModule implements Platfor
     backends(binder())
         .addBinding(TritonCausalBackend.NAME)
         .toInstance(new TritonCausalBackend(host));
+    backends(binder())
+        .addBinding(FlashInferBackend.NAME)
+        .toInstance(new FlashInferBackend(FlashInferHost.beside(host)));
+    composites(binder())
+        .bind(TRITON_FLASHINFER_SM90)
+        .of(TritonAttnBackend.NAME, FlashInferBackend.NAME)
+        .routedBy(MMPrefixAttentionRouting.class)
+        .onlyOn(capabilityMajor(9));
     composites(binder())
         .bind(TRITON_PAIR)
         .of(TritonAttnBackend.NAME, TritonCausalBackend.NAME)

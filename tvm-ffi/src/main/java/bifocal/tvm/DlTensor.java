@@ -59,7 +59,23 @@ public final class DlTensor {
     described = view;
   }
 
-  /** The tensor it describes now. */
+  /**
+   * Describes some rows of a tensor, along its first dimension.
+   *
+   * @throws BifocalException as {@link #describe}, and {@code SHAPE_MISMATCH} for rows that it does
+   *     not have
+   */
+  public void describeRows(TensorView view, long first, long count) {
+    if (view.rank() == 0 || first < 0 || count < 0 || first > view.size(0) - count) {
+      throw BifocalException.of(
+          ErrorCode.SHAPE_MISMATCH, "rows of a described tensor", first + " and " + count, view);
+    }
+    describe(view);
+    memory.set(Slots.LONG, 0, view.address() + first * view.stride(0) * view.dtype().bytes());
+    memory.set(Slots.LONG, ObjectCells.DL_TENSOR_BYTES, count);
+  }
+
+  /** The tensor it describes now, or describes rows of. */
   public TensorView described() {
     return described;
   }

@@ -30,7 +30,6 @@ public final class CudaBackends {
     return Vector.<AttentionBackend<?>>of(
             DeclaredBackend.needing(FLASH_ATTENTION, FlashAttention.DECLARATION),
             DeclaredBackend.needing(FLASH_ATTENTION, FlashAttentionDiffKv.DECLARATION),
-            DeclaredBackend.needing(FLASHINFER, FlashInfer.DECLARATION),
             DeclaredBackend.needing(TRITON_PACK, TritonAttentionDiffKv.DECLARATION),
             DeclaredBackend.needing(TRITON_PACK, TurboQuant.DECLARATION),
             DeclaredBackend.needing("B12X_PACKAGE: the b12x kernels for 12.x", B12x.DECLARATION),

@@ -26,8 +26,9 @@ import io.vavr.control.Option;
  * <p>The reference's text lets a setting switch the latter two off, so native kernels on 10.x
  * belong to the reference although their row ends at 9.x. Devices of 11.x and 12.x are beyond it.
  */
-final class FlashInfer {
-  static final BackendName NAME = BackendName.of("FLASHINFER");
+public final class FlashInfer {
+  /** Its name. */
+  public static final BackendName NAME = BackendName.of("FLASHINFER");
 
   private static final FeatureSet EVERY_KERNEL =
       Features.DECODER
@@ -103,7 +104,14 @@ final class FlashInfer {
   private static final Capabilities SOME_KERNEL =
       new Capabilities(NATIVE.union(XQA).union(TRTLLM_GEN), FeatureSet.NONE.withDevices(NEWER));
 
-  static final BackendDeclaration DECLARATION =
+  /** What is declared of it, but for what this project's own modules can do in spite of it. */
+  public static final BackendDeclaration WITH_WINDOWS =
+      BackendDeclaration.of(NAME, ROWS, SOME_KERNEL, FlashInfer::variant)
+          .but(FlashInfer::sinksNeedTheirKernel)
+          .but(FlashInfer::nonCausalIsNotShared);
+
+  /** What is declared of it. */
+  public static final BackendDeclaration DECLARATION =
       BackendDeclaration.of(NAME, ROWS, SOME_KERNEL, FlashInfer::variant)
           .but(FlashInfer::windowsCrashOnHopper)
           .but(FlashInfer::sinksNeedTheirKernel)

@@ -9,7 +9,7 @@ import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 
 /** Pinned memory for what a step uploads, which grows with the largest step seen. */
-final class StepStaging implements AutoCloseable {
+public final class StepStaging implements AutoCloseable {
   private static final int SLOTS = 3;
   private static final long LEAST = 1 << 16;
 
@@ -22,13 +22,13 @@ final class StepStaging implements AutoCloseable {
   /**
    * @param owner how messages call whoever closes it
    */
-  StepStaging(CudaContext context, String owner) {
+  public StepStaging(CudaContext context, String owner) {
     this.context = context;
     this.owner = owner;
   }
 
   /** Pinned memory of at least so many bytes, until it is taken again. */
-  Slot take(long bytes) {
+  public Slot take(long bytes) {
     if (closed) {
       throw BifocalException.of(ErrorCode.CLOSED, owner + " was closed");
     }
@@ -52,13 +52,13 @@ final class StepStaging implements AutoCloseable {
   }
 
   /** One step's pinned memory. */
-  record Slot(MetadataStaging.Slot slot) {
-    MemorySegment host() {
+  public record Slot(MetadataStaging.Slot slot) {
+    public MemorySegment host() {
       return slot.host();
     }
 
     /** Copies as many bytes as the target has, in the order of the stream. */
-    void upload(CudaStream stream, MemorySegment to) {
+    public void upload(CudaStream stream, MemorySegment to) {
       slot.upload(stream, to);
     }
   }

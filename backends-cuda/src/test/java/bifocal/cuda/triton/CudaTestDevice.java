@@ -15,7 +15,7 @@ import java.util.ArrayList;
 import java.util.List;
 
 /** A CUDA device for contract tests: blocks of its memory, and copies that are waited for. */
-final class CudaTestDevice implements TestDevice {
+public final class CudaTestDevice implements TestDevice {
   private final CudaContext context;
   private final CudaStream stream;
   private final CudaMemory memory;
@@ -23,7 +23,7 @@ final class CudaTestDevice implements TestDevice {
   private final boolean tablesOnHost;
   private final List<DeviceBlock> blocks = new ArrayList<>();
 
-  CudaTestDevice(CudaContext context, boolean tablesOnHost) {
+  public CudaTestDevice(CudaContext context, boolean tablesOnHost) {
     this.context = context;
     this.stream = CudaStream.create(context);
     this.memory = CudaMemory.unlimited(context);
@@ -46,7 +46,7 @@ final class CudaTestDevice implements TestDevice {
     return launch;
   }
 
-  CudaStream stream() {
+  public CudaStream stream() {
     return stream;
   }
 

@@ -30,11 +30,12 @@ import org.jspecify.annotations.Nullable;
  * kernels/triton/README.md}; here it is done one number at a time.
  */
 @SuppressWarnings("restricted")
-final class EmulatedKernels implements AutoCloseable {
+public final class EmulatedKernels implements AutoCloseable {
   private static final double LN_2 = Math.log(2);
   private static final MemorySegment MEMORY = MemorySegment.NULL.reinterpret(Long.MAX_VALUE);
 
   private final Map<String, Known> entries = new HashMap<>();
+  private final Map<String, Body> others = new HashMap<>();
   private final Arena arena = Arena.ofShared();
   private final FakeCuda fake;
   private @Nullable Throwable failure;
@@ -53,8 +54,25 @@ final class EmulatedKernels implements AutoCloseable {
     }
   }
 
+  /** A kernel of another library: its blocks along each axis, and its parameters one by one. */
+  @FunctionalInterface
+  public interface Body {
+    void run(int x, int y, int z, MemorySegment parameters);
+  }
+
+  /** The same, and a kernel that is in no pack. */
+  public EmulatedKernels with(String symbol, Body body) {
+    others.put(symbol, body);
+    return this;
+  }
+
+  /** All memory, as a kernel sees it. */
+  public static MemorySegment memory() {
+    return MEMORY;
+  }
+
   /** Runs every launch of the stand-in from now on. */
-  static EmulatedKernels over(FakeCuda fake, KernelPack pack) {
+  public static EmulatedKernels over(FakeCuda fake, KernelPack pack) {
     EmulatedKernels kernels = new EmulatedKernels(fake, pack);
     try {
       MethodHandle observer =
@@ -82,7 +100,7 @@ final class EmulatedKernels implements AutoCloseable {
   }
 
   /** Throws what went wrong in a launch. */
-  void requireFine() {
+  public void requireFine() {
     if (failure != null) {
       throw new AssertionError("a launch of an emulated kernel failed", failure);
     }
@@ -96,11 +114,21 @@ final class EmulatedKernels implements AutoCloseable {
 
   void launched(MemorySegment name, MemorySegment geometry, MemorySegment values, long bytes) {
     try {
-      Known known = entries.get(name.reinterpret(256).getString(0));
+      String symbol = name.reinterpret(256).getString(0);
+      MemorySegment grid = geometry.reinterpret(7L * Integer.BYTES);
+      Body other = others.get(symbol);
+      if (other != null) {
+        other.run(
+            grid.getAtIndex(JAVA_INT, 0),
+            grid.getAtIndex(JAVA_INT, 1),
+            grid.getAtIndex(JAVA_INT, 2),
+            values.reinterpret(bytes));
+        return;
+      }
+      Known known = entries.get(symbol);
       if (known == null) {
         throw new IllegalStateException("no such kernel");
       }
-      MemorySegment grid = geometry.reinterpret(7L * Integer.BYTES);
       run(
           new Launch(known.entry(), known.arguments(), values.reinterpret(bytes)),
           grid.getAtIndex(JAVA_INT, 0),

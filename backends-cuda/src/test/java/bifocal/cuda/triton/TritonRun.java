@@ -13,6 +13,7 @@ import bifocal.core.batch.ImageRanges;
 import bifocal.core.batch.SlotMapping;
 import bifocal.core.cache.KvCacheSpec;
 import bifocal.core.cache.KvCacheView;
+import bifocal.core.cache.KvLayout;
 import bifocal.core.cache.KvLayouts;
 import bifocal.core.cache.KvScales;
 import bifocal.core.layer.AttentionLayerSpec.Dense;
@@ -25,6 +26,7 @@ import bifocal.core.tensor.NarrowFloats;
 import bifocal.core.tensor.TensorView;
 import bifocal.core.workspace.Workspace;
 import bifocal.core.workspace.WorkspacePlan;
+import bifocal.cuda.driver.CudaContext;
 import bifocal.cuda.memory.StreamBlockMemory;
 import bifocal.cuda.pack.CacheFormat;
 import bifocal.cuda.pack.Specialisation.Attention;
@@ -39,25 +41,25 @@ import java.util.List;
 import java.util.Random;
 
 /** A layer driven step by step, where a test looks at more than the numbers. */
-final class TritonRun<M extends AttentionMetadata> implements AutoCloseable {
-  static final int REQUESTS = 4;
-  static final int TOKENS = 64;
-  static final int LONGEST = 400;
+public final class TritonRun<M extends AttentionMetadata> implements AutoCloseable {
+  public static final int REQUESTS = 4;
+  public static final int TOKENS = 64;
+  public static final int LONGEST = 400;
 
   private final List<AutoCloseable> parts = new ArrayList<>();
   private final Arena arena = Arena.ofShared();
-  final CudaTestDevice device;
-  final Dense layer;
-  final KvCacheSpec spec;
-  final KvCacheView cache;
-  final TensorView q;
-  final TensorView k;
-  final TensorView v;
-  final AttentionOutput output;
-  final LayerGroup group;
-  final Workspace workspace;
-  final AttentionMetadataBuilder<M> builder;
-  final AttentionImpl<M> impl;
+  public final CudaTestDevice device;
+  public final Dense layer;
+  public final KvCacheSpec spec;
+  public final KvCacheView cache;
+  public final TensorView q;
+  public final TensorView k;
+  public final TensorView v;
+  public final AttentionOutput output;
+  public final LayerGroup group;
+  public final Workspace workspace;
+  public final AttentionMetadataBuilder<M> builder;
+  public final AttentionImpl<M> impl;
   private final AttentionBackend<M> backend;
 
   /** Over a cache of so many blocks. */
@@ -80,35 +82,55 @@ final class TritonRun<M extends AttentionMetadata> implements AutoCloseable {
 
   /** Over the windows' kernels of one shape, of which the pack may lack some. */
   static TritonRun<?> openShape(TritonDevice device, Attention shape, int blocks) {
-    return new TritonRun<>(
+    return over(
         new TritonCausalBackend(TritonHost.with(device)),
-        device,
-        shape,
-        AttentionMask.CAUSAL,
+        device.context(),
+        PackShapes.layer(shape, AttentionMask.CAUSAL, 2),
+        KvLayouts.NHD,
+        shape.blockSize(),
         blocks);
   }
 
   private static <M extends AttentionMetadata> TritonRun<M> open(
       AttentionBackend<M> backend, TritonDevice device, AttentionMask mask, int blocks) {
-    return new TritonRun<>(backend, device, shape(device), mask, blocks);
+    Attention shape = shape(device);
+    return over(
+        backend,
+        device.context(),
+        PackShapes.layer(shape, mask, 2),
+        KvLayouts.NHD,
+        shape.blockSize(),
+        blocks);
+  }
+
+  /** A layer of any backend, over a cache of so many blocks. */
+  public static <M extends AttentionMetadata> TritonRun<M> over(
+      AttentionBackend<M> backend,
+      CudaContext context,
+      Dense layer,
+      KvLayout layout,
+      int blockSize,
+      int blocks) {
+    return new TritonRun<>(backend, context, layer, layout, blockSize, blocks);
   }
 
   private TritonRun(
       AttentionBackend<M> backend,
-      TritonDevice device,
-      Attention shape,
-      AttentionMask mask,
+      CudaContext context,
+      Dense layer,
+      KvLayout layout,
+      int blockSize,
       int blocks) {
-    this.device = keep(new CudaTestDevice(device.context(), true));
+    this.device = keep(new CudaTestDevice(context, true));
     this.backend = backend;
     try {
-      this.layer = PackShapes.layer(shape, mask, 2);
+      this.layer = layer;
       this.spec =
           new KvCacheSpec(
-              KvLayouts.NHD,
+              layout,
               layer.kvCacheDtype().resolve(layer.dtype()),
-              shape.blockSize(),
-              2,
+              blockSize,
+              layer.numKvHeads(),
               layer.headSize(),
               layer.headSize(),
               KvScales.ONE);
@@ -120,8 +142,8 @@ final class TritonRun<M extends AttentionMetadata> implements AutoCloseable {
               blocks,
               spec.blockBytes());
       this.q = random(1, TOKENS, layer.numHeads());
-      this.k = random(2, LONGEST, 2);
-      this.v = random(3, LONGEST, 2);
+      this.k = random(2, LONGEST, layer.numKvHeads());
+      this.v = random(3, LONGEST, layer.numKvHeads());
       this.output =
           new AttentionOutput(
               tensor(layer.dtype(), TOKENS, layer.numHeads(), layer.headSize()),
@@ -186,7 +208,7 @@ final class TritonRun<M extends AttentionMetadata> implements AutoCloseable {
   }
 
   /** Requests of one query each; those at and beyond {@code live} are padding. */
-  CommonAttentionMetadata decodes(int requests, int live, int firstBlock, int... seqLens) {
+  public CommonAttentionMetadata decodes(int requests, int live, int firstBlock, int... seqLens) {
     int[] starts = new int[requests + 1];
     for (int r = 0; r < requests; r++) {
       starts[r + 1] = r + 1;
@@ -204,12 +226,12 @@ final class TritonRun<M extends AttentionMetadata> implements AutoCloseable {
   }
 
   /** A batch whose request {@code r} has blocks in a row of its own, from a first block on. */
-  CommonAttentionMetadata batch(int[] starts, int[] seqLens, int live, int firstBlock) {
+  public CommonAttentionMetadata batch(int[] starts, int[] seqLens, int live, int firstBlock) {
     return describe(starts, seqLens, firstBlock).live(live).build();
   }
 
   /** A batch whose first request has an image. */
-  CommonAttentionMetadata withImage(
+  public CommonAttentionMetadata withImage(
       int[] starts, int[] seqLens, int firstBlock, int imageFirst, int imageLast) {
     int[][] images = new int[seqLens.length][0];
     images[0] = new int[] {imageFirst, imageLast};
@@ -235,7 +257,7 @@ final class TritonRun<M extends AttentionMetadata> implements AutoCloseable {
   }
 
   /** Blocks that the tables of {@link #batch} name from their first block on. */
-  int tableBlocks() {
+  public int tableBlocks() {
     return REQUESTS * spec.blocksFor(LONGEST);
   }
 
@@ -250,8 +272,13 @@ final class TritonRun<M extends AttentionMetadata> implements AutoCloseable {
   }
 
   /** Writes the keys and values of a request's first tokens. */
-  void write(int request, int tokens, int firstBlock) {
+  public void write(int request, int tokens, int firstBlock) {
     write(impl, slots(request, tokens, firstBlock));
+  }
+
+  /** The same by another backend's implementation. */
+  public void writeBy(AttentionImpl<?> writer, int request, int tokens, int firstBlock) {
+    write(writer, slots(request, tokens, firstBlock));
   }
 
   /** Writes the first keys and values to some slots, as a layer does. */
@@ -261,22 +288,22 @@ final class TritonRun<M extends AttentionMetadata> implements AutoCloseable {
         device.launch(), new KvInput.Dense(k.rows(0, tokens), v.rows(0, tokens)), cache, slots);
   }
 
-  M build(Workspace.Step step, CommonAttentionMetadata batch) {
+  public M build(Workspace.Step step, CommonAttentionMetadata batch) {
     return builder.build(new StepContext(device.launch(), step, 0), group, batch);
   }
 
-  void forward(M metadata) {
+  public void forward(M metadata) {
     impl.forward(device.launch(), q, cache, metadata, output);
   }
 
   /** Makes every number of the output NaN. */
-  void poison() {
+  public void poison() {
     device.stream().fill(output.out().data(), (byte) 0xFF);
     device.stream().fill(output.lse().get().data(), (byte) 0xFF);
   }
 
   /** Bytes of the output's rows. */
-  byte[] out(int rows) {
+  public byte[] out(int rows) {
     byte[] bytes = new byte[(int) (rows * output.out().stride(0) * layer.dtype().bytes())];
     device.download(output.out().data().asSlice(0, bytes.length), MemorySegment.ofArray(bytes));
     return bytes;

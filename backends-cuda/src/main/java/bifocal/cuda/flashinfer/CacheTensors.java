@@ -1,0 +1,67 @@
+package bifocal.cuda.flashinfer;
+
+import bifocal.core.cache.KvCacheSpec;
+import bifocal.core.cache.KvCacheView;
+import bifocal.core.cache.KvLayouts;
+import bifocal.core.cache.PlainKvLayout;
+import bifocal.core.error.BifocalException;
+import bifocal.core.error.ErrorCode;
+import bifocal.core.tensor.DType;
+import bifocal.core.tensor.TensorView;
+import java.lang.foreign.MemorySegment;
+
+/**
+ * The keys and the values of a cache, as tensors of four dimensions: blocks, then tokens and heads
+ * or heads and tokens, then elements.
+ *
+ * @param view the cache
+ * @param keys its keys
+ * @param values its values
+ * @param layoutCode how modules call the layout
+ */
+record CacheTensors(KvCacheView view, TensorView keys, TensorView values, int layoutCode) {
+  private static final int NHD = 0;
+  private static final int HND = 1;
+
+  static CacheTensors of(KvCacheView view) {
+    KvCacheSpec spec = view.spec();
+    PlainKvLayout layout = requirePlain(spec);
+    boolean headFirst = layout.name().equals(KvLayouts.HND.name());
+    DType type = spec.dtype().elementType().get();
+    long bytes = type.bytes();
+    long token = layout.keyTokenStride(spec) / bytes;
+    long head = layout.keyHeadStride(spec) / bytes;
+    long[] shape = {
+      view.numBlocks(),
+      headFirst ? spec.numKvHeads() : spec.blockSize(),
+      headFirst ? spec.blockSize() : spec.numKvHeads(),
+      spec.headSize()
+    };
+    long[] strides = {
+      view.blockStride() / bytes, headFirst ? head : token, headFirst ? token : head, 1
+    };
+    MemorySegment memory = view.memory();
+    return new CacheTensors(
+        view,
+        TensorView.of(memory, type, view.device(), shape, strides),
+        TensorView.of(
+            memory.asSlice(layout.valueOffset(spec)), type, view.device(), shape, strides),
+        headFirst ? HND : NHD);
+  }
+
+  /**
+   * The layout, if modules can read it.
+   *
+   * @throws BifocalException {@code UNSUPPORTED}
+   */
+  static PlainKvLayout requirePlain(KvCacheSpec spec) {
+    if (spec.layout() instanceof PlainKvLayout plain && !spec.dtype().perTokenHead()) {
+      return plain;
+    }
+    throw BifocalException.of(
+        ErrorCode.UNSUPPORTED,
+        "layout of a KV cache",
+        spec.layout().name() + " of " + spec.dtype(),
+        "NHD or HND of plain numbers");
+  }
+}

@@ -1,0 +1,135 @@
+package bifocal.cuda.flashinfer;
+
+import bifocal.core.error.BifocalException;
+import bifocal.cuda.driver.CudaContext;
+import bifocal.cuda.driver.CudaLibrary;
+import bifocal.cuda.pack.PackRefusal;
+import bifocal.cuda.triton.TritonDevice;
+import bifocal.tvm.ModuleFunction;
+import bifocal.tvm.Signature;
+import bifocal.tvm.TvmModule;
+import bifocal.tvm.TvmRuntime;
+import io.vavr.Tuple2;
+import io.vavr.collection.LinkedHashMap;
+import io.vavr.collection.Map;
+import io.vavr.collection.Seq;
+import io.vavr.control.Option;
+import io.vavr.control.Validation;
+import java.util.HashMap;
+
+/**
+ * A device with modules for it. A module is opened when it is first asked for, and stays as long as
+ * the JVM. What modules do not have, a kernel that writes the cache and one that converts sums, is
+ * this project's own.
+ *
+ * <p>Safe for any thread.
+ */
+public final class FlashInferDevice implements AutoCloseable {
+  private static final String RUNTIME = "libtvm_ffi.so";
+
+  private final TritonDevice kernels;
+  private final FlashInferPack pack;
+  private final NaturalLog.Source logarithm;
+  private final java.util.Map<ModuleKey, LoadedModule> loaded = new HashMap<>();
+  private Option<TvmRuntime> runtime = Option.none();
+  private Option<CudaLibrary> own = Option.none();
+
+  /**
+   * A device of an open context.
+   *
+   * @param kernels this project's own kernels on that device; they outlive this
+   */
+  public FlashInferDevice(TritonDevice kernels, FlashInferPack pack) {
+    this(kernels, pack, NaturalLog.Source.OWN);
+  }
+
+  FlashInferDevice(TritonDevice kernels, FlashInferPack pack, NaturalLog.Source logarithm) {
+    this.kernels = kernels;
+    this.pack = pack;
+    this.logarithm = logarithm;
+  }
+
+  CudaContext context() {
+    return kernels.context();
+  }
+
+  TritonDevice kernels() {
+    return kernels;
+  }
+
+  /** The modules. */
+  public FlashInferPack pack() {
+    return pack;
+  }
+
+  int multiprocessors() {
+    return context().device().multiprocessors();
+  }
+
+  /** The kernel that turns logarithms to base 2 into natural ones. */
+  synchronized NaturalLog naturalLog() {
+    if (own.isEmpty()) {
+      own = Option.some(CudaLibrary.load(context(), NaturalLog.NAME, logarithm.code()));
+    }
+    return NaturalLog.of(own.get());
+  }
+
+  /**
+   * The module that was compiled for this.
+   *
+   * @throws BifocalException {@code NATIVE_MISSING} that says what is missing or does not fit,
+   *     {@code SIGNATURE_MISMATCH} naming the functions that are not as this build calls them
+   */
+  synchronized LoadedModule module(ModuleKey wanted) {
+    LoadedModule known = loaded.get(wanted);
+    if (known != null) {
+      return known;
+    }
+    ModuleEntry entry = required(pack.find(wanted));
+    TvmRuntime through = runtime();
+    TvmModule library = through.open(required(pack.file(entry)));
+    LoadedModule module = new LoadedModule(entry, through, functions(library, wanted));
+    loaded.put(wanted, module);
+    return module;
+  }
+
+  private TvmRuntime runtime() {
+    if (runtime.isEmpty()) {
+      runtime = Option.some(TvmRuntime.load(required(pack.runtimeFile(RUNTIME))));
+    }
+    return runtime.get();
+  }
+
+  private static Map<String, ModuleFunction> functions(TvmModule library, ModuleKey wanted) {
+    Map<String, Signature> called = ModuleSignatures.of(wanted);
+    Validation<Seq<BifocalException>, Map<String, ModuleFunction>> found =
+        library.functions(called);
+    if (found.isInvalid()) {
+      Seq<BifocalException> reasons = found.getError();
+      BifocalException first = reasons.head();
+      reasons.tail().forEach(first::addSuppressed);
+      throw first;
+    }
+    Map<String, ModuleFunction> functions = LinkedHashMap.empty();
+    for (Tuple2<String, ModuleFunction> function : found.get()) {
+      functions = functions.put(function);
+    }
+    return functions;
+  }
+
+  private static <T> T required(Validation<PackRefusal, T> found) {
+    return found.fold(
+        refusal -> {
+          throw refusal.asException();
+        },
+        value -> value);
+  }
+
+  /** Unloads this project's own kernel; modules stay. Closing twice is harmless. */
+  @Override
+  public synchronized void close() {
+    Option<CudaLibrary> library = own;
+    own = Option.none();
+    library.forEach(CudaLibrary::close);
+  }
+}

@@ -1,0 +1,136 @@
+package bifocal.cuda.flashinfer;
+
+import bifocal.core.backend.AttentionImpl;
+import bifocal.core.backend.AttentionOutput;
+import bifocal.core.backend.KvInput;
+import bifocal.core.backend.LaunchContext;
+import bifocal.core.batch.SlotMapping;
+import bifocal.core.cache.KvCacheSpec;
+import bifocal.core.cache.KvCacheView;
+import bifocal.core.error.BifocalException;
+import bifocal.core.error.ErrorCode;
+import bifocal.core.layer.AttentionLayerSpec;
+import bifocal.core.tensor.TensorView;
+import bifocal.cuda.driver.CudaLaunchContext;
+import bifocal.cuda.memory.LaunchMemory;
+import bifocal.cuda.triton.KvWriter;
+
+/**
+ * Runs one layer: the launches of its step, then the conversion of their sums. Every shape, type
+ * and bound is checked before an address reaches a module.
+ */
+final class FlashInferImpl implements AttentionImpl<FlashInferMetadata> {
+  private final KvCacheSpec cache;
+  private final FlashInferTensors tensors;
+  private final LaunchMemory memory;
+  private final NaturalLog.Converter logarithm;
+  private final KvWriter writer;
+  private final LayerCalls calls;
+
+  private FlashInferImpl(
+      FlashInferDevice device,
+      AttentionLayerSpec.Dense layer,
+      KvCacheSpec cache,
+      KvWriter writer,
+      LaunchMemory memory) {
+    this.cache = cache;
+    this.tensors = new FlashInferTensors(layer, device.context().place());
+    this.memory = memory;
+    this.writer = writer;
+    this.logarithm = device.naturalLog().converter(layer.numHeads(), memory.arena());
+    this.calls = new LayerCalls(device, layer);
+  }
+
+  /**
+   * Prepares a layer.
+   *
+   * @throws BifocalException {@code UNSUPPORTED} for what no module computes, {@code
+   *     NATIVE_MISSING} for what the packs lack
+   */
+  static FlashInferImpl of(
+      FlashInferDevice device, AttentionLayerSpec.Dense layer, KvCacheSpec cache) {
+    CacheTensors.requirePlain(cache);
+    KvWriter writer = KvWriter.of(device.kernels(), layer, cache);
+    LaunchMemory memory = new LaunchMemory("the layer's implementation");
+    try {
+      return new FlashInferImpl(device, layer, cache, writer, memory);
+    } catch (RuntimeException failure) {
+      memory.close();
+      try {
+        writer.close();
+      } catch (RuntimeException second) {
+        failure.addSuppressed(second);
+      }
+      throw failure;
+    }
+  }
+
+  @Override
+  public void writeKv(LaunchContext launch, KvInput input, KvCacheView view, SlotMapping mapping) {
+    launch.requireOwner();
+    memory.requireOpen();
+    writer.write(CudaLaunchContext.of(launch), input, view, mapping);
+  }
+
+  @Override
+  public void forward(
+      LaunchContext launch,
+      TensorView q,
+      KvCacheView view,
+      FlashInferMetadata metadata,
+      AttentionOutput output) {
+    launch.requireOwner();
+    CudaLaunchContext cuda = CudaLaunchContext.of(launch);
+    memory.requireOpen();
+    FlashInferStep step = current(metadata);
+    requireCache(cuda, view, step);
+    tensors.requireQueries(q, step.tokens());
+    tensors.requireOutput(output.out(), step.tokens());
+    boolean sums = output.lse().isDefined();
+    if (sums) {
+      tensors.requireLse(output.lse().get(), step.tokens());
+    }
+    for (int i = 0; i < step.launches().size(); i++) {
+      calls.run(cuda, q, view, step.launches().get(i), output);
+    }
+    if (sums && step.sums().count() > 0) {
+      logarithm.run(cuda.queue(), output.lse().get(), step.sums());
+    }
+  }
+
+  private static FlashInferStep current(FlashInferMetadata metadata) {
+    return switch (metadata) {
+      case FlashInferStep step -> {
+        step.workspace().requireOpen();
+        yield step;
+      }
+    };
+  }
+
+  private void requireCache(CudaLaunchContext launch, KvCacheView view, FlashInferStep step) {
+    view.requireOpen();
+    if (!view.spec().equals(cache)) {
+      throw BifocalException.of(
+          ErrorCode.KV_INCOMPATIBLE, "contract of a KV cache", view.spec(), cache);
+    }
+    if (!view.device().equals(launch.device())) {
+      throw BifocalException.of(
+          ErrorCode.DEVICE_MISMATCH, "KV cache", view.device(), launch.device());
+    }
+    if (step.largestBlock() >= view.numBlocks()) {
+      throw BifocalException.of(
+          ErrorCode.BLOCK_OUT_OF_RANGE,
+          "block of the block table",
+          step.largestBlock(),
+          "0.." + (view.numBlocks() - 1));
+    }
+  }
+
+  @Override
+  public void close() {
+    if (memory.isOpen()) {
+      memory.close();
+      writer.close();
+    }
+  }
+}

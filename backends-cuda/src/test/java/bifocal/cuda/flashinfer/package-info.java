@@ -1,0 +1,4 @@
+@NullMarked
+package bifocal.cuda.flashinfer;
+
+import org.jspecify.annotations.NullMarked;
