@@ -194,6 +194,24 @@ final class TensorsTest {
     }
   }
 
+  @Test
+  void rowsOfATensorAreDescribedWithoutATensorOfTheirOwn() {
+    TensorView view = zeros(DType.FP32, 5, 3);
+    TensorView doubled = zeros(DType.FP32, 3, 3);
+    view.data().setAtIndex(ValueLayout.JAVA_FLOAT, 2 * 3 + 1, 7);
+    DlTensor rows = DlTensor.of(view);
+
+    rows.describeRows(view, 2, 3);
+
+    try (Arguments arguments = runtime().arguments(3)) {
+      arguments.tensor(0, rows).real(1, 2).tensor(2, DlTensor.of(doubled));
+      cpuModule().function("scale").call(arguments);
+    }
+    assertThat(doubled.data().getAtIndex(ValueLayout.JAVA_FLOAT, 1)).isEqualTo(14);
+    assertThatThrownBy(() -> rows.describeRows(view, 3, 3))
+        .satisfies(refused(ErrorCode.SHAPE_MISMATCH));
+  }
+
   private TensorView zeros(DType type, long... shape) {
     long elements = 1;
     for (long size : shape) {

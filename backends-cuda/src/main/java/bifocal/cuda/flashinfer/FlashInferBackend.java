@@ -46,10 +46,20 @@ public final class FlashInferBackend
   private static final Execution WITH_PACK =
       new Execution(
           Execution.Status.NATIVE_WITH_PACK,
-          "FLASHINFER_PACK: modules built from flashinfer-python "
+          "FLASHINFER_PACK: modules of flashinfer-python "
               + ModuleSignatures.VERSION
-              + " for 9.0, of bf16, and the pack of TRITON_ATTN, whose kernel writes the cache;"
-              + " trtllm-gen is not here: its cubins are not loaded");
+              + " for 9.0, of bf16; the pack of TRITON_ATTN writes the cache");
+
+  private static final Execution NO_CUBINS =
+      new Execution(
+          Execution.Status.NOT_HERE,
+          "FLASHINFER_CUBINS: trtllm-gen's kernels for 10.x are loaded by a callback that is not"
+              + " bound");
+
+  private static final Execution NO_XQA =
+      new Execution(
+          Execution.Status.NOT_HERE,
+          "FLASHINFER_XQA: modules are built and not called; the native kernels serve 9.0");
 
   /** What runs here and the reference does not say. */
   private static final FeatureSet EXTENSIONS =
@@ -85,6 +95,15 @@ public final class FlashInferBackend
   @Override
   public Seq<FeatureRow> rows() {
     return FlashInfer.DECLARATION.rows();
+  }
+
+  @Override
+  public Option<Execution> execution(FeatureRow row) {
+    return switch (row.version()) {
+      case "trtllm-gen" -> Option.some(NO_CUBINS);
+      case "XQA" -> Option.some(NO_XQA);
+      default -> Option.none();
+    };
   }
 
   @Override
@@ -153,9 +172,7 @@ public final class FlashInferBackend
   private static Option<String> trtllm(AttentionRequest request) {
     boolean blackwell =
         request.device() instanceof DeviceProfile.Cuda cuda && cuda.capability().major() >= 10;
-    return Option.when(
-        blackwell,
-        "trtllm-gen needs cubins that this build does not load, and no modules are built for 10.x");
+    return Option.when(blackwell, NO_CUBINS.reason() + ", and no modules are built for 10.x");
   }
 
   private static Option<String> deployment(AttentionRequest request) {

@@ -51,7 +51,7 @@ final class FlashInferBuilder implements AttentionMetadataBuilder<FlashInferMeta
     this.decode = decode;
     this.modules = LayerModules.of(device.pack(), layer, cache.blockSize());
     this.bytes = new WorkspaceBytes(layer, device.multiprocessors());
-    this.staging = new StepStaging(device.context());
+    this.staging = new StepStaging(device.context(), "the builder");
     this.planner = new Planner(device, layer, cache, bytes);
   }
 

@@ -9,11 +9,13 @@ import bifocal.core.error.ErrorCode;
 import bifocal.core.layer.AttentionLayerSpec;
 import bifocal.core.layer.LayerParameters;
 import bifocal.cuda.driver.CudaLaunchContext;
+import bifocal.cuda.driver.CudaStream;
 import bifocal.cuda.memory.LaunchMemory;
 import bifocal.cuda.pack.CacheFormat;
 import bifocal.cuda.pack.PackRefusal;
 import bifocal.cuda.pack.Specialisation;
 import io.vavr.control.Option;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Writes a layer's keys and values into its cache by this project's kernel, for backends whose own
@@ -23,9 +25,11 @@ public final class KvWriter implements AutoCloseable {
   private final KvCacheSpec cache;
   private final TritonTensors tensors;
   private final LayerConstants constants;
-  private final SlotUpload slots;
+  private final TritonDevice device;
   private final LaunchMemory memory;
   private final WriteLaunch write;
+  private @Nullable SlotUpload slots;
+  private long slotsStream;
 
   private KvWriter(
       TritonDevice device,
@@ -45,7 +49,7 @@ public final class KvWriter implements AutoCloseable {
             CacheGeometry.of(cache),
             constants,
             memory.arena());
-    this.slots = new SlotUpload(device);
+    this.device = device;
   }
 
   /**
@@ -106,9 +110,19 @@ public final class KvWriter implements AutoCloseable {
     tensors.requireKeyValues(dense.k(), "keys", tokens);
     tensors.requireKeyValues(dense.v(), "values", tokens);
     if (tokens > 0) {
-      long address = slots.address(launch, mapping, view);
+      long address = slots(launch.queue()).address(launch.queue(), mapping, view);
       write.run(launch.queue(), dense.k(), dense.v(), view, address, Math.toIntExact(tokens));
     }
+  }
+
+  private SlotUpload slots(CudaStream stream) {
+    SlotUpload known = slots;
+    if (known == null || slotsStream != stream.handle()) {
+      known = device.slots(stream);
+      slots = known;
+      slotsStream = stream.handle();
+    }
+    return known;
   }
 
   private void requireCache(CudaLaunchContext launch, KvCacheView view) {
@@ -143,11 +157,7 @@ public final class KvWriter implements AutoCloseable {
   public void close() {
     if (memory.isOpen()) {
       memory.close();
-      try {
-        slots.close();
-      } finally {
-        constants.close();
-      }
+      constants.close();
     }
   }
 }

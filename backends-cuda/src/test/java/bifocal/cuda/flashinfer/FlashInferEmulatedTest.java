@@ -18,6 +18,8 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.TestInstance;
@@ -31,7 +33,7 @@ class FlashInferEmulatedTest implements FlashInferSuite, FlashInferStepSuite {
 
   private CudaContext context;
   private TritonDevice kernels;
-  private FlashInferDevice device;
+  private @Nullable FlashInferDevice device;
   private EmulatedKernels emulated;
   private FakeCuda fake;
 
@@ -109,6 +111,9 @@ class FlashInferEmulatedTest implements FlashInferSuite, FlashInferStepSuite {
 
   @AfterAll
   void close() {
+    if (device == null) {
+      return;
+    }
     device.close();
     emulated.close();
     kernels.close();
@@ -119,7 +124,7 @@ class FlashInferEmulatedTest implements FlashInferSuite, FlashInferStepSuite {
 
   @Override
   public FlashInferDevice device() {
-    return device;
+    return Objects.requireNonNull(device);
   }
 
   @Override

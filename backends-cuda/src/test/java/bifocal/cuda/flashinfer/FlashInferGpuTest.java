@@ -14,7 +14,10 @@ import bifocal.cuda.triton.TritonDevice;
 import bifocal.cuda.triton.TritonHost;
 import io.vavr.control.Validation;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.List;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Tag;
@@ -34,7 +37,7 @@ class FlashInferGpuTest implements FlashInferSuite, FlashInferStepSuite {
 
   private CudaContext context;
   private TritonDevice kernels;
-  private FlashInferDevice device;
+  private @Nullable FlashInferDevice device;
 
   @BeforeAll
   void open() {
@@ -78,7 +81,7 @@ class FlashInferGpuTest implements FlashInferSuite, FlashInferStepSuite {
 
   @Override
   public FlashInferDevice device() {
-    return device;
+    return Objects.requireNonNull(device);
   }
 
   /** Every shape of this project's kernels that there are modules for. */
@@ -114,10 +117,10 @@ class FlashInferGpuTest implements FlashInferSuite, FlashInferStepSuite {
   }
 
   private boolean hasMany(int headSize, boolean window) {
-    return java.util.Arrays.stream(ModuleKey.Engine.values())
+    return Arrays.stream(ModuleKey.Engine.values())
         .anyMatch(
             engine ->
-                device
+                device()
                     .pack()
                     .has(new ModuleKey.Prefill(engine, DType.BF16, headSize, window, false)));
   }

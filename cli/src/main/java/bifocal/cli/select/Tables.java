@@ -107,32 +107,41 @@ final class Tables {
   }
 
   private static Seq<Seq<String>> executionRows(AttentionBackend<?> backend) {
-    String status = backend.execution().status().label();
-    String reason = backend.execution().reason();
+    Execution execution = backend.execution();
     if (backend instanceof Tabulated tabulated) {
       return tabulated
           .rows()
-          .map(
-              row ->
-                  Vector.of(
-                      row.table().label(), row.backend().value(), row.version(), status, reason));
+          .map(row -> executionRow(row, tabulated.execution(row).getOrElse(execution)));
     }
     return Vector.of(
         Vector.of(
             backend instanceof Composed ? COMPOSITES : "",
             backend.name().value(),
             "",
-            status,
-            backend instanceof Composed pair ? missing(pair, backend) : reason));
+            execution.status().label(),
+            backend instanceof Composed pair ? missing(pair, backend) : execution.reason()));
   }
 
-  /** The reason of the child that keeps the pair from running, its code first. */
+  private static Seq<String> executionRow(FeatureRow row, Execution execution) {
+    return Vector.of(
+        row.table().label(),
+        row.backend().value(),
+        row.version(),
+        execution.status().label(),
+        execution.reason());
+  }
+
+  /** The reasons of the children that keep the pair from running by itself, their codes first. */
   private static String missing(Composed pair, AttentionBackend<?> composite) {
+    Execution whole = composite.execution();
+    if (whole.status() == Execution.Status.NATIVE) {
+      return whole.reason();
+    }
     return Vector.<AttentionBackend<?>>of(pair.childA(), pair.childB())
-        .find(child -> child.execution().status() == composite.execution().status())
+        .filter(child -> child.execution().status() == whole.status())
+        .distinctBy(child -> child.execution().reason())
         .map(child -> child.execution().reason() + " (" + child.name() + ")")
-        .filter(reason -> composite.execution().status() != Execution.Status.NATIVE)
-        .getOrElse(composite.execution().reason());
+        .mkString("; ");
   }
 
   private static int tableRank(String table) {
