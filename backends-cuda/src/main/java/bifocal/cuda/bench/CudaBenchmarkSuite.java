@@ -4,6 +4,7 @@ import bifocal.composite.CompositeBackends;
 import bifocal.core.backend.AttentionBackend;
 import bifocal.core.backend.AttentionMetadata;
 import bifocal.core.backend.AttentionObserver;
+import bifocal.core.backend.AttentionRequest;
 import bifocal.core.bench.BenchmarkReport;
 import bifocal.core.bench.BenchmarkRequest;
 import bifocal.core.bench.BenchmarkSuite;
@@ -11,6 +12,9 @@ import bifocal.core.cache.KvCacheDtype;
 import bifocal.cuda.driver.CudaContext;
 import bifocal.cuda.driver.CudaLaunchContext;
 import bifocal.cuda.driver.CudaStream;
+import bifocal.cuda.flashinfer.DecodeKernels;
+import bifocal.cuda.flashinfer.FlashInferBackend;
+import bifocal.cuda.flashinfer.FlashInferHost;
 import bifocal.cuda.memory.CudaMemory;
 import bifocal.cuda.triton.TritonAttnBackend;
 import bifocal.cuda.triton.TritonCausalBackend;
@@ -18,6 +22,7 @@ import bifocal.cuda.triton.TritonDevice;
 import bifocal.cuda.triton.TritonHost;
 import bifocal.routing.Lowering;
 import bifocal.routing.MMPrefixAttentionRouting;
+import io.vavr.collection.HashSet;
 import io.vavr.collection.LinkedHashMap;
 import io.vavr.collection.Seq;
 import io.vavr.collection.Vector;
@@ -32,6 +37,7 @@ public final class CudaBenchmarkSuite implements BenchmarkSuite {
   static final String COMMIT = "bifocal.bench.commit";
 
   private final TritonHost host;
+  private final FlashInferHost modules;
 
   /** Over the device and kernel packs of this host. */
   public CudaBenchmarkSuite() {
@@ -41,6 +47,7 @@ public final class CudaBenchmarkSuite implements BenchmarkSuite {
   /** Over the kernels of a host. */
   public CudaBenchmarkSuite(TritonHost host) {
     this.host = host;
+    this.modules = FlashInferHost.beside(host);
   }
 
   @Override
@@ -69,8 +76,14 @@ public final class CudaBenchmarkSuite implements BenchmarkSuite {
 
   private static AttentionBackend<? extends AttentionMetadata> pair(
       TritonHost host, MMPrefixAttentionRouting routing) {
+    return pair(host, new TritonCausalBackend(host), routing);
+  }
+
+  /** A pair whose general child is {@code TRITON_ATTN}. */
+  private static <M extends AttentionMetadata> AttentionBackend<? extends AttentionMetadata> pair(
+      TritonHost host, AttentionBackend<M> fast, MMPrefixAttentionRouting routing) {
     return CompositeBackends.createCompositeBackendOrThrow(
-        new TritonAttnBackend(host), new TritonCausalBackend(host), routing);
+        new TritonAttnBackend(host), fast, routing);
   }
 
   /** One run. */
@@ -100,6 +113,7 @@ public final class CudaBenchmarkSuite implements BenchmarkSuite {
     BenchmarkReport all() {
       Seq<HostCosts> costs = hostCosts();
       Seq<LoweredCost> lowered = lowered();
+      Seq<Turns> turns = turns();
       Seq<GpuRow> rows = rows();
       LinkedHashMap<String, Object> json =
           LinkedHashMap.<String, Object>of("device", context.device().name())
@@ -109,16 +123,23 @@ public final class CudaBenchmarkSuite implements BenchmarkSuite {
               .put("commit", System.getProperty(COMMIT, "unknown"))
               .put("command", "bifocal bench --suite gpu" + (request.quick() ? " --quick" : ""))
               .put("rows", rows.map(GpuRow::json).toJavaList())
+              .put("best", best(rows).map(GpuRow::best).toJavaList())
               .put("lowered", lowered.map(LoweredCost::json).toJavaList())
+              .put("turns", turns.map(Turns::json).toJavaList())
               .put("host", costs.toJavaList());
-      return new BenchmarkReport(text(rows, lowered, costs), json.toJavaMap());
+      return new BenchmarkReport(text(rows, lowered, turns, costs), json.toJavaMap());
     }
 
-    private String text(Seq<GpuRow> rows, Seq<LoweredCost> lowered, Seq<HostCosts> costs) {
+    private String text(
+        Seq<GpuRow> rows, Seq<LoweredCost> lowered, Seq<Turns> turns, Seq<HostCosts> costs) {
       return context.device()
           + "\n"
           + (peers.note().isEmpty() ? "" : "no peers: " + peers.note() + "\n")
-          + rows.map(GpuRow::line).appendAll(lowered.map(LoweredCost::line)).mkString("\n")
+          + rows.map(GpuRow::line)
+              .appendAll(best(rows).map(GpuRow::bestLine))
+              .appendAll(lowered.map(LoweredCost::line))
+              .appendAll(turns.map(Turns::line))
+              .mkString("\n")
           + "\n"
           + costs.mkString("\n")
           + "\n";
@@ -129,10 +150,23 @@ public final class CudaBenchmarkSuite implements BenchmarkSuite {
         return Vector.empty();
       }
       request.progress().accept("host costs");
-      return Vector.of(
-          HostCosts.measure(new TritonCausalBackend(host), launch, memory, numbers),
-          HostCosts.measure(new TritonAttnBackend(host), launch, memory, numbers),
-          HostCosts.measure(pair(host, new MMPrefixAttentionRouting()), launch, memory, numbers));
+      GpuWork usual = HostCosts.WORK;
+      Seq<HostCosts> costs =
+          Vector.of(
+              costs(new TritonCausalBackend(host), usual),
+              costs(new TritonAttnBackend(host), usual),
+              costs(pair(host, new MMPrefixAttentionRouting()), usual));
+      GpuWork wide = HostCosts.WIDE;
+      return serves(flashInfer(), wide)
+          ? costs
+              .append(costs(flashInfer(), wide))
+              .append(costs(pair(host, flashInfer(), new MMPrefixAttentionRouting()), wide))
+          : costs;
+    }
+
+    private <M extends AttentionMetadata> HostCosts costs(
+        AttentionBackend<M> backend, GpuWork work) {
+      return HostCosts.measure(backend, work, launch, memory, numbers);
     }
 
     /** Images as runs beside the same batch without images, in turns. */
@@ -143,23 +177,94 @@ public final class CudaBenchmarkSuite implements BenchmarkSuite {
               .filter(work -> request.wants(work.title()));
       return works.isEmpty()
           ? Vector.empty()
-          : timed(
-              timer ->
-                  works.map(
-                      work ->
-                          LoweredCost.measure(
-                              lowering(),
-                              new TritonCausalBackend(host),
-                              work,
-                              launch,
-                              memory,
-                              numbers,
-                              timer,
-                              request.progress())));
+          : timed(timer -> works.flatMap(work -> lowered(work, timer)));
+    }
+
+    private Seq<LoweredCost> lowered(GpuWork work, GpuTimer timer) {
+      Seq<LoweredCost> costs =
+          Vector.of(lowered("", lowering(), new TritonCausalBackend(host), work, timer));
+      return serves(flashInfer(), work.withoutImages())
+          ? costs.append(
+              lowered(
+                  " by " + FlashInferBackend.NAME,
+                  loweringTo(flashInfer()),
+                  flashInfer(),
+                  work,
+                  timer))
+          : costs;
+    }
+
+    private <A extends AttentionMetadata, B extends AttentionMetadata> LoweredCost lowered(
+        String by,
+        AttentionBackend<A> pair,
+        AttentionBackend<B> fast,
+        GpuWork work,
+        GpuTimer timer) {
+      return LoweredCost.measure(
+          by, pair, fast, work, launch, memory, numbers, timer, request.progress());
     }
 
     private AttentionBackend<? extends AttentionMetadata> lowering() {
       return pair(host, new MMPrefixAttentionRouting().withLowering(Lowering.BOTH_WINDOWS));
+    }
+
+    private <M extends AttentionMetadata> AttentionBackend<? extends AttentionMetadata> loweringTo(
+        AttentionBackend<M> fast) {
+      return pair(host, fast, new MMPrefixAttentionRouting().withLowering(Lowering.LEFT_WINDOW));
+    }
+
+    private FlashInferBackend flashInfer() {
+      return new FlashInferBackend(modules);
+    }
+
+    /** Whether a backend has kernels here for a work. */
+    private boolean serves(AttentionBackend<?> backend, GpuWork work) {
+      return backend
+          .missingOnThisHost(
+              AttentionRequest.of(work.layer(), context.device().profile(HashSet.empty())))
+          .isEmpty();
+    }
+
+    /** Routes beside the whole batch on the general child, and a pair beside its fast child. */
+    private Seq<Turns> turns() {
+      Seq<GpuWork> works =
+          (request.quick() ? Vector.<GpuWork>empty() : GpuWork.mixed())
+              .filter(work -> request.wants(work.title()));
+      return works.isEmpty()
+          ? Vector.empty()
+          : timed(timer -> works.flatMap(work -> turns(work, timer)));
+    }
+
+    private Seq<Turns> turns(GpuWork work, GpuTimer timer) {
+      MMPrefixAttentionRouting routing = new MMPrefixAttentionRouting();
+      Turns.Named<?> whole = new Turns.Named<>("whole batch", pair(host, routing.wholeBatch()));
+      Seq<Turns> turns =
+          Vector.of(
+              turn("split", pair(host, routing), whole, work, timer),
+              turn("lowered", lowering(), whole, work, timer));
+      if (!serves(flashInfer(), work.withoutImages())) {
+        return turns;
+      }
+      String with = " to " + FlashInferBackend.NAME;
+      GpuWork text = work.withoutImages();
+      Turns.Named<?> alone = new Turns.Named<>(FlashInferBackend.NAME.value(), flashInfer());
+      return turns
+          .append(turn("split" + with, pair(host, flashInfer(), routing), whole, work, timer))
+          .append(turn("lowered" + with, loweringTo(flashInfer()), whole, work, timer))
+          .append(turn("pair, text", pair(host, flashInfer(), routing), alone, text, timer));
+    }
+
+    private Turns turn(
+        String name,
+        AttentionBackend<?> backend,
+        Turns.Named<?> than,
+        GpuWork work,
+        GpuTimer timer) {
+      Turns turns =
+          Turns.measure(
+              new Turns.Named<>(name, backend), than, work, launch, memory, numbers, timer);
+      request.progress().accept(turns.line());
+      return turns;
     }
 
     private Seq<GpuRow> rows() {
@@ -180,15 +285,44 @@ public final class CudaBenchmarkSuite implements BenchmarkSuite {
     }
 
     private Seq<GpuRow> rows(GpuWork work, GpuTimer timer) {
-      Seq<AttentionBackend<? extends AttentionMetadata>> backends =
-          work.hasImages()
-              ? Vector.of(lowering(), new TritonAttnBackend(host))
-              : Vector.of(new TritonCausalBackend(host));
-      Seq<String> names =
-          work.hasImages()
-              ? Vector.of("pair, lowered", TritonAttnBackend.NAME.value())
-              : Vector.of(TritonCausalBackend.NAME.value());
-      return backends.zip(names).map(named -> row(named._1, named._2, work, timer));
+      return (work.hasImages() ? withImages(work) : plain(work))
+          .map(named -> row(named.backend(), named.name(), work, timer));
+    }
+
+    private Seq<Turns.Named<?>> withImages(GpuWork work) {
+      Seq<Turns.Named<?>> backends =
+          Vector.of(
+              new Turns.Named<>("pair, lowered", lowering()),
+              new Turns.Named<>(TritonAttnBackend.NAME.value(), new TritonAttnBackend(host)));
+      return serves(flashInfer(), work.withoutImages())
+          ? backends.append(
+              new Turns.Named<>("TRITON_FLASHINFER_SM90, lowered", loweringTo(flashInfer())))
+          : backends;
+    }
+
+    private Seq<Turns.Named<?>> plain(GpuWork work) {
+      Seq<Turns.Named<?>> backends =
+          Vector.of(
+              new Turns.Named<>(TritonCausalBackend.NAME.value(), new TritonCausalBackend(host)));
+      if (!serves(flashInfer(), work)) {
+        return backends;
+      }
+      String name = FlashInferBackend.NAME.value();
+      Seq<Turns.Named<?>> both = backends.append(new Turns.Named<>(name, flashInfer()));
+      return work.decode()
+          ? both.append(
+              new Turns.Named<>(
+                  name + ", CUDA cores", new FlashInferBackend(modules, DecodeKernels.CUDA_CORES)))
+          : both;
+    }
+
+    /** Of each work the fastest row. */
+    private static Seq<GpuRow> best(Seq<GpuRow> rows) {
+      return rows.groupBy(row -> row.work().title())
+          .values()
+          .map(of -> of.minBy(GpuRow::milliseconds).get())
+          .toVector()
+          .sortBy(row -> rows.indexOf(row));
     }
 
     private <M extends AttentionMetadata> GpuRow row(

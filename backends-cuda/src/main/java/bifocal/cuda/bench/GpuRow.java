@@ -61,6 +61,28 @@ record GpuRow(
     return ratio().map(r -> row.put("ratio", r)).getOrElse(row).toJavaMap();
   }
 
+  /** As the best of its work. */
+  java.util.Map<String, Object> best() {
+    LinkedHashMap<String, Object> best =
+        LinkedHashMap.<String, Object>of("work", work.title())
+            .put("best_child", backend)
+            .put("ms", milliseconds)
+            .put(work.decode() ? "tbps" : "tflops", speed());
+    return ratio().map(r -> best.put("ratio", r)).getOrElse(best).toJavaMap();
+  }
+
+  /** The same for people. */
+  String bestLine() {
+    return String.format(
+        Locale.ROOT,
+        "%-44s best child %s %.3f %s%s",
+        work.title(),
+        backend,
+        speed(),
+        work.unit(),
+        ratio().map(r -> String.format(Locale.ROOT, ", ratio %.2f", r)).getOrElse(""));
+  }
+
   /** A line for people. */
   String line() {
     StringBuilder line =

@@ -155,7 +155,7 @@ final class GpuScene<M extends AttentionMetadata> implements AutoCloseable {
     for (int r = 0; r < work.batch(); r++) {
       starts[r + 1] = starts[r] + work.queries();
       seqLens[r] = work.keys();
-      images[r] = work.images().toJavaStream().mapToInt(Integer::intValue).toArray();
+      images[r] = work.images(r).toJavaStream().mapToInt(Integer::intValue).toArray();
     }
     TensorView blocks =
         TensorView.ofHost(

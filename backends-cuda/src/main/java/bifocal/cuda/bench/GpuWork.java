@@ -20,6 +20,8 @@ import io.vavr.collection.Vector;
  * @param cache type of the cache
  * @param window sliding window, 0 for none
  * @param images first and last position of each image of a sequence, one after the other
+ * @param chunk queries of each sequence, its last ones, when it has neither one nor all
+ * @param plain sequences without images, the first ones
  */
 record GpuWork(
     int heads,
@@ -30,33 +32,54 @@ record GpuWork(
     boolean decode,
     KvCacheDtype cache,
     int window,
-    Seq<Integer> images) {
+    Seq<Integer> images,
+    int chunk,
+    int plain) {
   static final int BLOCK_SIZE = 64;
 
+  private static final int CHUNK = 512;
   private static final Seq<Integer> FOUR_IMAGES =
       Vector.of(200, 455, 600, 855, 1100, 1355, 1600, 1855);
 
   static GpuWork prefill(int heads, int kvHeads, int headSize, int batch, int keys) {
     return new GpuWork(
-        heads, kvHeads, headSize, batch, keys, false, KvCacheDtype.AUTO, 0, Vector.empty());
+        heads, kvHeads, headSize, batch, keys, false, KvCacheDtype.AUTO, 0, Vector.empty(), 0, 0);
   }
 
   static GpuWork decode(
       int heads, int kvHeads, int headSize, int batch, int keys, KvCacheDtype cache) {
-    return new GpuWork(heads, kvHeads, headSize, batch, keys, true, cache, 0, Vector.empty());
+    return new GpuWork(heads, kvHeads, headSize, batch, keys, true, cache, 0, Vector.empty(), 0, 0);
+  }
+
+  /** Chunks of 512 tokens, the last of each sequence; the last sequence has an image in its own. */
+  static GpuWork chunks(int heads, int kvHeads, int headSize, int batch, int keys) {
+    return new GpuWork(
+        heads,
+        kvHeads,
+        headSize,
+        batch,
+        keys,
+        false,
+        KvCacheDtype.AUTO,
+        0,
+        Vector.of(keys - 400, keys - 145),
+        CHUNK,
+        batch - 1);
   }
 
   GpuWork withWindow(int keysSeen) {
-    return new GpuWork(heads, kvHeads, headSize, batch, keys, decode, cache, keysSeen, images);
+    return new GpuWork(
+        heads, kvHeads, headSize, batch, keys, decode, cache, keysSeen, images, chunk, plain);
   }
 
   GpuWork withImages() {
-    return new GpuWork(heads, kvHeads, headSize, batch, keys, decode, cache, window, FOUR_IMAGES);
+    return new GpuWork(
+        heads, kvHeads, headSize, batch, keys, decode, cache, window, FOUR_IMAGES, chunk, plain);
   }
 
   GpuWork withoutImages() {
     return new GpuWork(
-        heads, kvHeads, headSize, batch, keys, decode, cache, window, Vector.empty());
+        heads, kvHeads, headSize, batch, keys, decode, cache, window, Vector.empty(), chunk, plain);
   }
 
   /** The published workloads. */
@@ -87,6 +110,14 @@ record GpuWork(
     return works.append(decode(32, 8, 128, 1, 32_768, KvCacheDtype.AUTO));
   }
 
+  /** Batches of which few sequences have images, for routing. */
+  static Seq<GpuWork> mixed() {
+    return Vector.of(
+        chunks(32, 16, 256, 32, 2048),
+        chunks(32, 16, 256, 32, 2048).withWindow(1024),
+        chunks(32, 4, 512, 32, 2048));
+  }
+
   /** A few of them. */
   static Seq<GpuWork> quick() {
     return Vector.of(prefill(32, 8, 128, 8, 1024), decode(32, 8, 128, 64, 4096, KvCacheDtype.AUTO));
@@ -98,7 +129,12 @@ record GpuWork(
 
   /** Queries of a sequence. */
   int queries() {
-    return decode ? 1 : keys;
+    return decode ? 1 : chunk > 0 ? chunk : keys;
+  }
+
+  /** Images of a sequence. */
+  Seq<Integer> images(int sequence) {
+    return sequence < plain ? Vector.empty() : images;
   }
 
   /** Query tokens of the batch. */
@@ -137,10 +173,12 @@ record GpuWork(
   /** Visible pairs of query and key, of one query head. */
   long pairs() {
     long pairs = 0;
+    long before = 0;
     for (int position = keys - queries(); position < keys; position++) {
       pairs += lastKey(position) - firstKey(position) + 1;
+      before += position - firstKey(position) + 1;
     }
-    return pairs * batch;
+    return pairs * (batch - plain) + before * plain;
   }
 
   /** Bytes of keys and values. */
@@ -173,6 +211,7 @@ record GpuWork(
         + batch
         + "x"
         + keys
+        + (chunk == 0 ? "" : " chunks of " + chunk + ", images in " + (batch - plain))
         + (window == 0 ? "" : " window " + window)
         + (cache == KvCacheDtype.AUTO ? "" : " e4m3");
   }

@@ -20,16 +20,21 @@ import java.util.Arrays;
  */
 record HostCosts(
     String backend, double forwardMicros, int launches, double buildMicros, double forwardBytes) {
+  static final GpuWork WORK = GpuWork.decode(32, 8, 128, 64, 1024, KvCacheDtype.AUTO);
+
+  /** The same for wider heads. */
+  static final GpuWork WIDE = GpuWork.decode(32, 16, 256, 64, 1024, KvCacheDtype.AUTO);
+
   private static final int WARM = 3_000;
   private static final int ROUNDS = 400;
   private static final int PER_ROUND = 16;
 
   static <M extends AttentionMetadata> HostCosts measure(
       AttentionBackend<M> backend,
+      GpuWork work,
       CudaLaunchContext launch,
       CudaMemory memory,
       RandomNumbers numbers) {
-    GpuWork work = GpuWork.decode(32, 8, 128, 64, 1024, KvCacheDtype.AUTO);
     try (GpuScene<M> scene = new GpuScene<>(backend, work, launch, memory, numbers)) {
       for (int i = 0; i < WARM; i++) {
         scene.forward();

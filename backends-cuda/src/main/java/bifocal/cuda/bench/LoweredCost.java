@@ -14,12 +14,14 @@ import java.util.function.Consumer;
  * both were timed in turns.
  *
  * @param work with images
+ * @param by who computed both, empty for the usual child
  * @param lowered median milliseconds
  * @param causal median milliseconds without images
  */
-record LoweredCost(GpuWork work, double lowered, double causal) {
+record LoweredCost(GpuWork work, String by, double lowered, double causal) {
 
   static <A extends AttentionMetadata, B extends AttentionMetadata> LoweredCost measure(
+      String by,
       AttentionBackend<A> pair,
       AttentionBackend<B> fast,
       GpuWork work,
@@ -31,7 +33,7 @@ record LoweredCost(GpuWork work, double lowered, double causal) {
     try (GpuScene<A> images = new GpuScene<>(pair, work, launch, memory, numbers);
         GpuScene<B> plain = new GpuScene<>(fast, work.withoutImages(), launch, memory, numbers)) {
       double[] medians = timer.medians(images::forward, plain::forward);
-      LoweredCost cost = new LoweredCost(work, medians[0], medians[1]);
+      LoweredCost cost = new LoweredCost(work, by, medians[0], medians[1]);
       progress.accept(cost.line());
       return cost;
     }
@@ -49,6 +51,7 @@ record LoweredCost(GpuWork work, double lowered, double causal) {
 
   Map<String, Object> json() {
     return LinkedHashMap.<String, Object>of("work", work.title())
+        .put("by", by.strip())
         .put("lowered_ms", lowered)
         .put("causal_ms", causal)
         .put("pairs_ratio", pairsRatio())
@@ -59,8 +62,9 @@ record LoweredCost(GpuWork work, double lowered, double causal) {
   String line() {
     return String.format(
         Locale.ROOT,
-        "%-44s lowered %.4f ms, without images %.4f ms: %.2f of its pairs/s, %.2f of its tokens/s",
+        "%-44s lowered%s %.4f ms, without images %.4f ms: %.2f of its pairs/s, %.2f of its tokens/s",
         work.title(),
+        by,
         lowered,
         causal,
         pairsRatio(),

@@ -46,6 +46,18 @@ class GpuRowTest {
   }
 
   @Test
+  void chunksCountTheImageOfTheLastSequenceAlone() {
+    GpuWork work = GpuWork.chunks(4, 2, 64, 3, 1024);
+    GpuWork text = work.withoutImages();
+    int imageQueries = 256;
+
+    assertThat(work.tokens()).isEqualTo(3 * 512);
+    assertThat(work.images(0)).isEmpty();
+    assertThat(work.images(2)).hasSize(2);
+    assertThat(work.pairs() - text.pairs()).isEqualTo(imageQueries * (imageQueries - 1) / 2);
+  }
+
+  @Test
   void decodeCountsEveryKeyAndValueOnce() {
     GpuWork wide = GpuWork.decode(32, 8, 128, 64, 4096, KvCacheDtype.AUTO);
     GpuWork narrow = GpuWork.decode(32, 8, 128, 64, 4096, KvCacheDtype.FP8_E4M3);
@@ -57,7 +69,8 @@ class GpuRowTest {
 
   @Test
   void titlesAreUnique() {
-    assertThat(GpuWork.all().map(GpuWork::title)).doesNotHaveDuplicates();
+    assertThat(GpuWork.all().appendAll(GpuWork.mixed()).map(GpuWork::title))
+        .doesNotHaveDuplicates();
   }
 
   @Test
