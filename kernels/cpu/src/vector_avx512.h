@@ -130,6 +130,32 @@ INLINE void vf_store_bf16(uint16_t *p, vf x) {
 #endif
 }
 
+// To a format of one byte, see narrow_byte.
+#define HAS_NARROW_STORES 1
+INLINE __m128i vf_narrow(vf x, const int mantissa, const int smallest, const float largest, const int nan) {
+    const int drop = 23 - mantissa;
+    const __m512i bits = _mm512_castps_si512(x);
+    // No number stays none, and ends above all that are.
+    const __m512i b = _mm512_castps_si512(_mm512_min_ps(_mm512_set1_ps(largest), _mm512_abs_ps(x)));
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(b, drop), _mm512_set1_epi32(1));
+    const __m512i half = _mm512_set1_epi32((1 << (drop - 1)) - 1 - ((smallest - 1 + 127) << 23));
+    const __m512i normal = _mm512_srli_epi32(_mm512_add_epi32(_mm512_add_epi32(b, half), odd), drop);
+    const __m512 magic = _mm512_castsi512_ps(_mm512_set1_epi32((smallest - mantissa + 23 + 127) << 23));
+    const __m512i subnormal = _mm512_sub_epi32(_mm512_castps_si512(_mm512_add_ps(_mm512_castsi512_ps(b), magic)), _mm512_castps_si512(magic));
+    const __mmask16 small = _mm512_cmplt_epi32_mask(b, _mm512_set1_epi32((smallest + 127) << 23));
+    const __m512i y = _mm512_min_epu32(_mm512_mask_mov_epi32(normal, small, subnormal), _mm512_set1_epi32(nan));
+    return _mm512_cvtepi32_epi8(_mm512_ternarylogic_epi32(y, _mm512_srli_epi32(bits, 24), _mm512_set1_epi32(0x80), 0xF8)); // y | (sign & 0x80)
+}
+INLINE void vf_store_e4m3(uint8_t *p, vf x) { _mm_storeu_si128((__m128i *)p, vf_narrow(x, 3, -6, 448.0f, 0x7F)); }
+INLINE void vf_store_e5m2(uint8_t *p, vf x) { _mm_storeu_si128((__m128i *)p, vf_narrow(x, 2, -14, 57344.0f, 0x7E)); }
+INLINE void vf_store_i8(uint8_t *p, vf x) {
+    const vf number = _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, x, _CMP_ORD_Q), x);
+    const __m512i whole = _mm512_cvtps_epi32(_mm512_max_ps(_mm512_min_ps(number, _mm512_set1_ps(127.0f)), _mm512_set1_ps(-127.0f)));
+    _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8(whole));
+}
+// The larger of m and |x|; m where x is no number
+INLINE vf vf_larger_magnitude(vf m, vf x) { return _mm512_max_ps(_mm512_abs_ps(x), m); }
+
 // a, then b
 INLINE void vf_store_bf16_pair(uint16_t *p, vf a, vf b) {
 #ifdef __AVX512BF16__

@@ -26,49 +26,108 @@ typedef int8_t octets __attribute__((vector_size(16), aligned(1), may_alias));
 
 // ---------------------------------------------------------------------------------------------------- conversion
 
-INLINE void quantise(const int type, const float *x, int n, uint8_t *to) {
-    for (int i = 0; i < n; i++) {
-        switch (type) {
-        case E4M3: to[i] = float_to_e4m3(x[i]); break;
-        case E5M2: to[i] = float_to_e5m2(x[i]); break;
-        default: to[i] = (uint8_t)float_to_i8(x[i]); break;
-        }
+INLINE uint8_t byte_as(const int type, float x) {
+    switch (type) {
+    case E4M3: return float_to_e4m3(x);
+    case E5M2: return float_to_e5m2(x);
+    default: return (uint8_t)float_to_i8(x);
     }
+}
+
+#ifdef HAS_NARROW_STORES
+INLINE void store_byte_as(const int type, uint8_t *to, vf x) {
+    switch (type) {
+    case E4M3: vf_store_e4m3(to, x); break;
+    case E5M2: vf_store_e5m2(to, x); break;
+    default: vf_store_i8(to, x); break;
+    }
+}
+#endif
+
+// to[i] = from[i] / divisor
+INLINE void quantise_typed(const int source, const int type, const void *from, int n, float divisor, uint8_t *to) {
+    int i = 0;
+#ifdef HAS_NARROW_STORES
+    for (; divisor == 1 && i + LANES <= n; i += LANES) {
+        store_byte_as(type, to + i, load_as(source, from, i));
+    }
+    for (; i + LANES <= n; i += LANES) {
+        store_byte_as(type, to + i, vf_div(load_as(source, from, i), vf_set(divisor)));
+    }
+#endif
+    float x[MOST_HEAD_SIZE];
+    to_floats_typed(source, bytes_at(from, (int64_t)i * element_bytes(source)), n - i, x);
+    for (int j = 0; j < n - i; j++) {
+        to[i + j] = byte_as(type, x[j] / divisor);
+    }
+}
+
+static void quantise(int source, int type, const void *from, int n, float divisor, uint8_t *to) {
+#define QUANTISE(SOURCE)                                                                                               \
+    switch (type) {                                                                                                    \
+    case E4M3:                                                                                                         \
+    case E4M3_PTH: quantise_typed(SOURCE, E4M3, from, n, divisor, to); break;                                          \
+    case E5M2: quantise_typed(SOURCE, E5M2, from, n, divisor, to); break;                                              \
+    default: quantise_typed(SOURCE, I8, from, n, divisor, to); break;                                                  \
+    }
+    switch (source) {
+    case F32: QUANTISE(F32) break;
+    case F16: QUANTISE(F16) break;
+    default: QUANTISE(BF16) break;
+    }
+#undef QUANTISE
+}
+
+INLINE float larger_magnitude(float m, float x) {
+    const uint32_t b = bits_of(x) & 0x7FFFFFFF;
+    return b <= 0x7F800000 && float_of(b) > m ? float_of(b) : m;
 }
 
 // Of those that are numbers.
-static float largest_magnitude(const float *x, int n) {
-    int32_t m = 0;
-    for (int i = 0; i < n; i++) {
-        int32_t b = (int32_t)(bits_of(x[i]) & 0x7FFFFFFF);
-        b = b > 0x7F800000 ? 0 : b;
-        m = b > m ? b : m;
+INLINE float largest_magnitude_typed(const int source, const void *from, int n) {
+    float m = 0;
+    int i = 0;
+#ifdef HAS_NARROW_STORES
+    vf all = vf_zero();
+    for (; i + LANES <= n; i += LANES) {
+        all = vf_larger_magnitude(all, load_as(source, from, i));
     }
-    return float_of((uint32_t)m);
+    m = vf_reduce_max(all);
+#endif
+    for (; i < n; i++) {
+        m = larger_magnitude(m, element_as(source, from, i));
+    }
+    return m;
+}
+
+static float largest_magnitude(int source, const void *from, int n) {
+    switch (source) {
+    case F32: return largest_magnitude_typed(F32, from, n);
+    case F16: return largest_magnitude_typed(F16, from, n);
+    default: return largest_magnitude_typed(BF16, from, n);
+    }
 }
 
 // One token of one head as the cache's elements, in head order.
-static void convert_row(int type, float *x, int n, float scale, void *to, float *token_scale) {
+static void convert_row(int source, int type, const void *from, int n, float scale, void *to, float *token_scale) {
     float divisor = scale;
     if (has_token_scales(type)) {
-        const float largest = largest_magnitude(x, n);
+        const float largest = largest_magnitude(source, from, n);
         divisor = largest > 0 ? largest / (type == I8 ? 127.0f : 448.0f) : 1;
         *token_scale = divisor;
     }
+    if (element_bytes(type) == 1) {
+        quantise(source, type, from, n, divisor, to);
+        return;
+    }
+    float x[MOST_HEAD_SIZE];
+    to_floats(source, from, n, x);
     if (divisor != 1) {
         for (int i = 0; i < n; i++) {
             x[i] = x[i] / divisor;
         }
     }
-    switch (type) {
-    case F32:
-    case F16:
-    case BF16: from_floats(type, x, n, 1, to); break;
-    case E4M3:
-    case E4M3_PTH: quantise(E4M3, x, n, to); break;
-    case E5M2: quantise(E5M2, x, n, to); break;
-    default: quantise(I8, x, n, to); break;
-    }
+    from_floats(type, x, n, 1, to);
 }
 
 // The rows of a run as the cache's elements: where they are if they are that already, else in `room`.
@@ -83,11 +142,8 @@ static void convert_rows(const bifocal_cpu_kv_write *w, const void *source, int6
             rows[i] = from;
             continue;
         }
-        float x[MOST_HEAD_SIZE];
-        char *to = room + (int64_t)i * n * bytes;
-        to_floats(w->dtype, from, n, x);
-        convert_row(type, x, n, scale, to, token_scales + i);
-        rows[i] = to;
+        rows[i] = room + (int64_t)i * n * bytes;
+        convert_row(w->dtype, type, from, n, scale, (char *)rows[i], token_scales + i);
     }
 }
 
