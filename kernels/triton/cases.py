@@ -205,7 +205,7 @@ def make(rng, spec, tile, *, num_sequences=3, max_keys=200, max_queries=40, num_
         written[rows] = True
 
     tiles = tile_list(runs, tokens_per_tile, pairs=pairs, padding=padding_tiles)
-    out = formats.poison((num_tokens, heads, head_size), dtype)
+    out = formats.poison((num_tokens, heads, head_size), specialise.out_element(spec))
     arguments = {
         "q": q_raw, "k_cache": k_view, "v_cache": v_view, "out": out,
         "lse": np.full((num_tokens, heads), 1e30, np.float32),
@@ -232,7 +232,7 @@ TOLERANCE = {"fp32": 2e-5, "fp16": 1.5e-3, "bf16": 1e-2}
 def check(batch, spec, out_raw, lse):
     """Problems found in what a kernel left, as text; an empty list is a pass. Returns (problems, error, lse error)."""
     problems = []
-    out = formats.decode(out_raw, spec.dtype)
+    out = formats.decode(out_raw, specialise.out_element(spec))
     rows = batch.written
     if np.isnan(out[rows]).any():
         problems.append("NaN or unwritten output")

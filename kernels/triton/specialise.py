@@ -73,6 +73,7 @@ class Specialisation:
     block_size: int = 0
     softcap: bool = False
     alibi: bool = False
+    out: str = "same"
     tile: Tile | None = field(default=None)
 
     def __post_init__(self):
@@ -84,6 +85,10 @@ class Specialisation:
             raise ValueError(f"int8 needs scales per token and head: {self}")
         if self.kv == "same" and self.token_scales:
             raise ValueError(f"an unquantised cache has no scales: {self}")
+        if self.out not in ("same", "fp32"):
+            raise ValueError(f"unknown type of output: {self}")
+        if self.out == "fp32" and (self.dtype == "fp32" or self.engine == "hopper" or self.use == "write"):
+            raise ValueError(f"fp32 outputs are for portable attention of narrower types: {self}")
 
     @property
     def kernel(self):
@@ -106,6 +111,8 @@ class Specialisation:
             parts += ["softcap"] * self.softcap + ["alibi"] * self.alibi
             if self.engine != "portable":
                 parts.append(self.engine)
+        if self.out != "same":
+            parts.append(f"{self.out}out")
         if self.tile:
             tile = self.tile
             parts.append(f"m{tile.block_m}n{tile.block_n}w{tile.warps}s{tile.stages}"
@@ -121,7 +128,7 @@ class Specialisation:
         if self.use in ("prefill", "decode"):
             chosen |= {"engine": self.engine, "variant": self.variant, "group": self.group,
                        "block_size": self.block_size, "softcap": self.softcap, "alibi": self.alibi}
-        return chosen
+        return chosen | ({"out": self.out} if self.out != "same" else {})
 
 
 def padded(size):
@@ -129,6 +136,10 @@ def padded(size):
     while power < size:
         power *= 2
     return power
+
+
+def out_element(spec):
+    return spec.dtype if spec.out == "same" else spec.out
 
 
 def cache_element(spec):
@@ -147,7 +158,7 @@ def arguments(spec):
     """The run-time arguments in the kernel's own order."""
     cache = cache_element(spec)
     if spec.use == "merge":
-        return (_pointers(("out", spec.dtype), ("lse", "fp32"), ("partial_out", "fp32"), ("partial_lse", "fp32"),
+        return (_pointers(("out", out_element(spec)), ("lse", "fp32"), ("partial_out", "fp32"), ("partial_lse", "fp32"),
                           ("tiles", "i32"))
                 + _strides("out_stride_token", "out_stride_head") + _loose("lse_stride_token", "lse_stride_head")
                 + _scalars("i32", "num_splits", "write_lse"))
@@ -164,7 +175,7 @@ def arguments(spec):
                             ("alibi_slopes", "fp32"))
                 + _scalars("f32", "softmax_scale", "softcap") + ATTENTION_STRIDES
                 + _scalars("i32", "write_lse", "has_sinks", "num_tiles", "num_kv_heads", "tiles_per_unit"))
-    return (_pointers(("q", spec.dtype), ("k_cache", cache), ("v_cache", cache), ("out", spec.dtype), ("lse", "fp32"),
+    return (_pointers(("q", spec.dtype), ("k_cache", cache), ("v_cache", cache), ("out", out_element(spec)), ("lse", "fp32"),
                       ("partial_out", "fp32"), ("partial_lse", "fp32"), ("tiles", "i32"),
                       ("key_low", "i32"), ("key_high", "i32"), ("block_table", "i32"), ("sinks", "fp32"),
                       ("alibi_slopes", "fp32"), ("k_scales", "fp32"), ("v_scales", "fp32"))

@@ -85,7 +85,7 @@ class Suite:
             grid = (min(grid[0], 3), 1, 1)
         kernel.bind(placed, grid)()
         if splits > 1:
-            merge = Specialisation(use="merge", dtype=spec.dtype, head_size=spec.head_size)
+            merge = Specialisation(use="merge", dtype=spec.dtype, head_size=spec.head_size, out=spec.out)
             self.pack[merge.key].bind(placed, (batch.num_tiles, batch.num_kv_heads * spec.group,
                                                tile.block_m // spec.group))()
         torch.cuda.synchronize()

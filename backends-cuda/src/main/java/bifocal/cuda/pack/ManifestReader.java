@@ -148,12 +148,13 @@ final class ManifestReader {
             "group",
             "block_size",
             "softcap",
-            "alibi");
+            "alibi",
+            "out");
     DType dtype = fields.oneOf("dtype", MODEL_TYPES, DType::label);
     int headSize = fields.number("head_size", 1);
     String use = fields.text("use");
     return switch (use) {
-      case "merge" -> new Specialisation.Merge(dtype, headSize);
+      case "merge" -> new Specialisation.Merge(dtype, headSize, wide(fields));
       case "write" -> new Specialisation.Write(dtype, cacheFormat(fields), headSize);
       case "prefill" -> attention(Specialisation.Phase.PREFILL, dtype, headSize, fields);
       case "decode" -> attention(Specialisation.Phase.DECODE, dtype, headSize, fields);
@@ -181,7 +182,14 @@ final class ManifestReader {
         fields.number("group", 1),
         fields.number("block_size", 1),
         fields.flag("softcap"),
-        fields.flag("alibi"));
+        fields.flag("alibi"),
+        wide(fields));
+  }
+
+  /** Only kernels whose output is wider than their queries say of what type it is. */
+  private static boolean wide(ManifestFields fields) {
+    return fields.has("out")
+        && fields.oneOf("out", Vector.of(DType.FP32), DType::label) == DType.FP32;
   }
 
   private static KernelEntry.Tile tile(String at, JsonNode json) {

@@ -75,6 +75,7 @@ public sealed interface Specialisation {
    *
    * @param group query heads of one KV head
    * @param blockSize slots of a cache block
+   * @param wide whether the output is fp32 though queries are narrower
    */
   record Attention(
       Phase phase,
@@ -86,19 +87,41 @@ public sealed interface Specialisation {
       int group,
       int blockSize,
       boolean softcap,
-      boolean alibi)
+      boolean alibi,
+      boolean wide)
       implements Specialisation {
+
+    /** Attention whose output has the type of the queries. */
+    public Attention(
+        Phase phase,
+        Engine engine,
+        Variant variant,
+        DType dtype,
+        CacheFormat cache,
+        int headSize,
+        int group,
+        int blockSize,
+        boolean softcap,
+        boolean alibi) {
+      this(phase, engine, variant, dtype, cache, headSize, group, blockSize, softcap, alibi, false);
+    }
 
     /** The same attention written in another way. */
     public Attention by(Engine other) {
       return new Attention(
-          phase, other, variant, dtype, cache, headSize, group, blockSize, softcap, alibi);
+          phase, other, variant, dtype, cache, headSize, group, blockSize, softcap, alibi, wide);
     }
 
     /** The same attention for another part of a batch. */
     public Attention in(Phase other) {
       return new Attention(
-          other, engine, variant, dtype, cache, headSize, group, blockSize, softcap, alibi);
+          other, engine, variant, dtype, cache, headSize, group, blockSize, softcap, alibi, wide);
+    }
+
+    /** The same attention into fp32. */
+    public Attention widened() {
+      return new Attention(
+          phase, engine, variant, dtype, cache, headSize, group, blockSize, softcap, alibi, true);
     }
 
     @Override
@@ -118,6 +141,7 @@ public sealed interface Specialisation {
           + softcap
           + ", \"alibi\": "
           + alibi
+          + Specialisation.outField(wide)
           + "}";
     }
 
@@ -139,7 +163,8 @@ public sealed interface Specialisation {
           + ", blocks of "
           + blockSize
           + (softcap ? ", softcap" : "")
-          + (alibi ? ", ALiBi" : "");
+          + (alibi ? ", ALiBi" : "")
+          + (wide ? ", into fp32" : "");
     }
   }
 
@@ -158,16 +183,25 @@ public sealed interface Specialisation {
     }
   }
 
-  /** Merging what the programs of a divided decode left. */
-  record Merge(DType dtype, int headSize) implements Specialisation {
+  /**
+   * Merging what the programs of a divided decode left.
+   *
+   * @param wide whether the output is fp32 though queries are narrower
+   */
+  record Merge(DType dtype, int headSize, boolean wide) implements Specialisation {
+    /** Merging into the type of the queries. */
+    public Merge(DType dtype, int headSize) {
+      this(dtype, headSize, false);
+    }
+
     @Override
     public String profileEntry() {
-      return Specialisation.entry("merge", dtype, headSize) + "}";
+      return Specialisation.entry("merge", dtype, headSize) + Specialisation.outField(wide) + "}";
     }
 
     @Override
     public String toString() {
-      return "merge " + dtype + ", head size " + headSize;
+      return "merge " + dtype + ", head size " + headSize + (wide ? ", into fp32" : "");
     }
   }
 
@@ -185,5 +219,9 @@ public sealed interface Specialisation {
         + cache.numbers().label()
         + "\", \"token_scales\": "
         + cache.tokenScales();
+  }
+
+  private static String outField(boolean wide) {
+    return wide ? ", \"out\": \"fp32\"" : "";
   }
 }

@@ -69,6 +69,15 @@ record LayerKernels(
     return pack.find(prefill).map(found -> prefill);
   }
 
+  /** The same into fp32, for a layer of a narrower type. */
+  LayerKernels widened() {
+    return new LayerKernels(
+        prefill.by(Engine.PORTABLE).widened(),
+        decode.widened(),
+        new Specialisation.Merge(merge.dtype(), merge.headSize(), true),
+        write);
+  }
+
   /** What of it a pack lacks. */
   Seq<PackRefusal> missing(KernelPack pack) {
     return Vector.<Specialisation>of(prefill, decode, merge, write)

@@ -11,6 +11,7 @@ import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
 import bifocal.core.layer.AttentionLayerSpec;
 import bifocal.core.layer.LayerParameters;
+import bifocal.core.tensor.DType;
 import bifocal.core.tensor.TensorView;
 import bifocal.cuda.driver.CudaContext;
 import bifocal.cuda.driver.CudaLaunchContext;
@@ -32,9 +33,8 @@ final class TritonImpl implements AttentionImpl<TritonMetadata> {
   private final TritonTensors tensors;
   private final LayerConstants constants;
   private final LaunchMemory memory;
-  private final Option<AttentionLaunch> prefill;
-  private final AttentionLaunch decode;
-  private final MergeLaunch merge;
+  private final LayerLaunches launches;
+  private final Option<LayerLaunches> wide;
   private final WriteLaunch write;
   private @Nullable SlotUpload slots;
   private long slotsStream;
@@ -50,25 +50,17 @@ final class TritonImpl implements AttentionImpl<TritonMetadata> {
     CudaContext context = device.context();
     LayerKernels kernels = LayerKernels.of(device.pack(), variant, layer, cache);
     CacheGeometry geometry = CacheGeometry.of(cache);
-    LoadedKernel decoding = device.kernel(kernels.decode());
     this.device = device;
     this.variant = variant;
     this.cache = cache;
     this.tensors = new TritonTensors(layer, context.place());
     this.constants = constants;
     this.memory = memory;
-    this.prefill =
-        kernels
-            .prefill(device.pack())
-            .toOption()
-            .map(
-                wanted ->
-                    new AttentionLaunch(
-                        context, device.kernel(wanted), layer, geometry, constants, arena));
-    this.decode = new AttentionLaunch(context, decoding, layer, geometry, constants, arena);
-    this.merge =
-        new MergeLaunch(
-            device.kernel(kernels.merge()), layer.numHeads(), decoding.tile().tokens(), arena);
+    this.launches = LayerLaunches.of(device, kernels, layer, geometry, constants, arena);
+    this.wide =
+        layer.dtype() == DType.FP32
+            ? Option.none()
+            : LayerLaunches.widened(device, kernels, layer, geometry, constants, arena);
     this.write =
         new WriteLaunch(context, device.kernel(kernels.write()), cache, geometry, constants, arena);
   }
@@ -141,20 +133,16 @@ final class TritonImpl implements AttentionImpl<TritonMetadata> {
     requireCache(cuda, view);
     requireBlocks(step, view);
     tensors.requireQueries(q, step.tokens());
-    tensors.requireOutput(output.out(), step.tokens());
+    tensors.requireOutput(output.out(), step.tokens(), wide.isDefined());
     if (output.lse().isDefined()) {
       tensors.requireLse(output.lse().get(), step.tokens());
     }
-    CudaStream stream = cuda.queue();
-    if (step.prefill().count() > 0) {
-      prefill.get().run(stream, q, view, step, step.prefill(), output.out(), output.lse());
-    }
-    if (step.decode().count() > 0) {
-      decode.run(stream, q, view, step, step.decode(), output.out(), output.lse());
-      if (step.splits() > 1) {
-        merge.run(stream, step, output.out(), output.lse());
-      }
-    }
+    launches(output.out().dtype()).run(cuda.queue(), q, view, step, output);
+  }
+
+  /** The launches into outputs of a type that was checked. */
+  private LayerLaunches launches(DType out) {
+    return out == DType.FP32 && wide.isDefined() ? wide.get() : launches;
   }
 
   private TritonStep current(TritonMetadata metadata) {

@@ -18,20 +18,28 @@ record TritonTensors(AttentionLayerSpec.Dense layer, Device device) {
   private static final int MULTIPLE = 16;
 
   void requireQueries(TensorView q, int tokens) {
-    requireRows(q, "queries", tokens, layer.numHeads());
+    requireRows(q, "queries", layer.dtype(), tokens, layer.numHeads());
   }
 
-  void requireOutput(TensorView out, int tokens) {
-    if (out.dtype() == DType.FP32 && layer.dtype() != DType.FP32) {
+  /**
+   * @param wide whether there are kernels that write fp32
+   */
+  void requireOutput(TensorView out, int tokens, boolean wide) {
+    if (out.dtype() != DType.FP32 || layer.dtype() == DType.FP32) {
+      requireRows(out, "output", layer.dtype(), tokens, layer.numHeads());
+    } else if (wide) {
+      requireRows(out, "output", DType.FP32, tokens, layer.numHeads());
+    } else {
       throw BifocalException.of(
               ErrorCode.DTYPE_MISMATCH, "output of these kernels", out.dtype(), layer.dtype())
-          .withRemedy("take the output in the type of the queries and widen it afterwards");
+          .withRemedy(
+              "take the output in the type of the queries and widen it afterwards, or build the"
+                  + " pack with \"out\": \"fp32\" for this layer's prefill, decode and merge");
     }
-    requireRows(out, "output", tokens, layer.numHeads());
   }
 
   void requireKeyValues(TensorView tensor, String what, long tokens) {
-    requireRows(tensor, what, tokens, layer.numKvHeads());
+    requireRows(tensor, what, layer.dtype(), tokens, layer.numKvHeads());
   }
 
   void requireLse(TensorView lse, int tokens) {
@@ -48,9 +56,9 @@ record TritonTensors(AttentionLayerSpec.Dense layer, Device device) {
     }
   }
 
-  private void requireRows(TensorView tensor, String what, long tokens, int heads) {
-    if (tensor.dtype() != layer.dtype()) {
-      throw BifocalException.of(ErrorCode.DTYPE_MISMATCH, what, tensor.dtype(), layer.dtype());
+  private void requireRows(TensorView tensor, String what, DType type, long tokens, int heads) {
+    if (tensor.dtype() != type) {
+      throw BifocalException.of(ErrorCode.DTYPE_MISMATCH, what, tensor.dtype(), type);
     }
     requireDevice(tensor, what);
     boolean fits =

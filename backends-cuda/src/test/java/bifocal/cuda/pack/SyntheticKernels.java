@@ -37,8 +37,9 @@ final class SyntheticKernels {
     switch (specialisation) {
       case Specialisation.Merge merge -> {
         select.put("use", "merge");
+        out(select, merge.wide());
         grid.put("x", "tiles").put("y", "query_heads").put("z", "tile_tokens");
-        made.merge(merge.dtype());
+        made.merge(merge.wide() ? DType.FP32 : merge.dtype());
       }
       case Specialisation.Write write -> {
         select.put("use", "write");
@@ -62,6 +63,7 @@ final class SyntheticKernels {
     select.put("variant", of.variant().label()).put("group", of.group());
     select.put("block_size", of.blockSize()).put("softcap", of.softcap()).put("alibi", of.alibi());
     cache(select, of.cache());
+    out(select, of.wide());
     int rows = decode ? 16 : 128;
     kernel.putObject("tile").put("rows", rows).put("tokens", rows / of.group()).put("keys", 64);
     grid.put("x", hopper ? "programs" : "tiles");
@@ -72,8 +74,14 @@ final class SyntheticKernels {
     select.put("kv", cache.numbers().label()).put("token_scales", cache.tokenScales());
   }
 
-  private void merge(DType dtype) {
-    aligned("pointer", dtype.label(), 8, "out");
+  private static void out(ObjectNode select, boolean wide) {
+    if (wide) {
+      select.put("out", "fp32");
+    }
+  }
+
+  private void merge(DType out) {
+    aligned("pointer", out.label(), 8, "out");
     pointers("fp32", "lse");
     aligned("pointer", "fp32", 8, "partial_out");
     pointers("fp32", "partial_lse");
@@ -110,7 +118,7 @@ final class SyntheticKernels {
     } else {
       aligned("pointer", element(of.dtype(), of.cache()), 8, "k_cache", "v_cache");
     }
-    aligned("pointer", of.dtype().label(), 8, "out");
+    aligned("pointer", (of.wide() ? DType.FP32 : of.dtype()).label(), 8, "out");
     pointers("fp32", "lse");
     if (!hopper) {
       aligned("pointer", "fp32", 8, "partial_out");

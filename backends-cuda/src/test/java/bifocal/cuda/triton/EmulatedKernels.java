@@ -395,7 +395,7 @@ public final class EmulatedKernels implements AutoCloseable {
         out[d] = total > 0 ? out[d] / total : 0;
       }
       write(
-          merge.dtype(),
+          merge.wide() ? DType.FP32 : merge.dtype(),
           token,
           head,
           out,
@@ -536,7 +536,7 @@ public final class EmulatedKernels implements AutoCloseable {
     }
 
     void store(Launch launch, long token) {
-      launch.write(of.dtype(), token, head, out, lse);
+      launch.write(of.wide() ? DType.FP32 : of.dtype(), token, head, out, lse);
     }
 
     void storePartial(Launch launch, long slot) {

@@ -42,7 +42,7 @@ final class PackShapes {
                 known instanceof Attention attention
                     ? Option.some(attention)
                     : Option.<Attention>none())
-        .filter(shape -> shape.phase() == Phase.DECODE)
+        .filter(shape -> shape.phase() == Phase.DECODE && !shape.wide())
         .filter(shape -> shape.variant() == variant.kernels())
         .filter(shape -> cacheDtype(shape.cache()).isDefined())
         .filter(shape -> complete(pack, shape, variant));

@@ -10,6 +10,7 @@ import bifocal.core.device.DeviceProfile;
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
 import bifocal.core.tensor.DType;
+import bifocal.cuda.pack.Specialisation;
 import bifocal.cuda.triton.TritonContract.Kind;
 import io.vavr.collection.HashSet;
 import java.util.stream.Stream;
@@ -50,16 +51,30 @@ abstract class TritonBackendContract {
       return openDevice();
     }
 
-    /** The kernels write the type of the queries, so fp32 of narrower ones is refused. */
+    /** Into fp32 where the pack has kernels for it; else it is refused. */
     @Override
     @TestFactory
     public Stream<DynamicTest> everyDeclaredTypeOfQueriesIntoFp32() {
       return super.everyDeclaredTypeOfQueriesIntoFp32()
           .map(
               test ->
-                  test.getDisplayName().startsWith(DType.FP32.toString())
+                  widens(test.getDisplayName())
                       ? test
-                      : dynamicTest(test.getDisplayName(), () -> isRefused(test)));
+                      : dynamicTest(test.getDisplayName() + ", refused", () -> isRefused(test)));
+    }
+
+    private boolean widens(String layer) {
+      return layer.startsWith(DType.FP32.toString())
+          || device()
+              .pack()
+              .manifest()
+              .kernels()
+              .keySet()
+              .exists(
+                  kernel ->
+                      kernel instanceof Specialisation.Attention attention
+                          && attention.wide()
+                          && layer.startsWith(attention.dtype().toString()));
     }
 
     private static void isRefused(DynamicTest test) {

@@ -77,12 +77,34 @@ class TritonContractTest extends TritonBackendContract {
       TritonEmulatedTest.add(pack, variant, DType.BF16, int8, 64, 2, 16, false, false, false);
     }
     for (DType dtype : new DType[] {DType.FP32, DType.BF16, DType.FP16}) {
-      pack.with(new Specialisation.Write(dtype, CacheFormat.SAME, 64));
       pack.with(new Specialisation.Merge(dtype, 64));
+      pack.with(new Specialisation.Write(dtype, CacheFormat.SAME, 64));
     }
+    widened(pack);
     return pack.with(new Specialisation.Write(DType.BF16, e4m3, 64))
         .with(new Specialisation.Write(DType.BF16, int8, 64))
         .write();
+  }
+
+  /** Kernels into fp32 for bf16 alone, so that fp16 shows what is said without them. */
+  private static void widened(SyntheticPack pack) {
+    for (Variant variant : Variant.values()) {
+      Specialisation.Attention decode =
+          new Specialisation.Attention(
+                  Specialisation.Phase.DECODE,
+                  Specialisation.Engine.PORTABLE,
+                  variant,
+                  DType.BF16,
+                  CacheFormat.SAME,
+                  64,
+                  2,
+                  16,
+                  false,
+                  false)
+              .widened();
+      pack.with(decode).with(decode.in(Specialisation.Phase.PREFILL));
+    }
+    pack.with(new Specialisation.Merge(DType.BF16, 64, true));
   }
 
   @Nested
