@@ -33,7 +33,7 @@ final class ChildJvmTest {
   @Tag("full")
   void theJvmOutlivesManyTimesOnEveryKernel(FaultScene scene) throws Exception {
     for (String kernels : List.of("native", "vector", "scalar")) {
-      assertThat(play(scene, "-Dbifocal.cpu.kernels=" + kernels, "-Dbifocal.fault.rounds=100"))
+      assertThat(play(scene, "-Dbifocal.cpu.kernels=" + kernels, "-Dbifocal.fault.rounds=25"))
           .contains("played " + scene);
     }
   }
