@@ -1,0 +1,348 @@
+package bifocal.cuda.flashinfer;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import bifocal.core.backend.AttentionOutput;
+import bifocal.core.backend.AttentionRequest;
+import bifocal.core.batch.CommonAttentionMetadata;
+import bifocal.core.cache.KvCacheSpec;
+import bifocal.core.cache.KvLayouts;
+import bifocal.core.cache.KvScales;
+import bifocal.core.error.BifocalException;
+import bifocal.core.error.ErrorCode;
+import bifocal.core.graph.GraphKey;
+import bifocal.core.layer.AttentionLayerSpec.Dense;
+import bifocal.core.layer.AttentionMask;
+import bifocal.core.layer.LayerGroup;
+import bifocal.core.layer.LayerParameters;
+import bifocal.core.tensor.DType;
+import bifocal.core.tensor.TensorView;
+import bifocal.core.workspace.Workspace;
+import bifocal.cuda.driver.CudaContext;
+import bifocal.cuda.driver.CudaGraphCapture;
+import bifocal.cuda.fake.FakeCuda;
+import bifocal.cuda.flashinfer.FlashInferSuite.Shape;
+import bifocal.cuda.flashinfer.ModuleKey.Engine;
+import bifocal.cuda.pack.KernelPack;
+import bifocal.cuda.triton.EmulatedKernels;
+import bifocal.cuda.triton.TritonDevice;
+import bifocal.cuda.triton.TritonRun;
+import bifocal.tvm.Any;
+import bifocal.tvm.TvmModule;
+import io.vavr.collection.HashSet;
+import io.vavr.control.Option;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** What is planned and called, and what is refused before or by a module. */
+class FlashInferLaunchTest {
+  private static final int HEAD = 64;
+  private static final Shape SHAPE = new Shape(HEAD, 2, 16, false, true);
+  private static final ModuleKey.Prefill FA2 =
+      new ModuleKey.Prefill(Engine.FA2, DType.BF16, HEAD, false, false);
+  private static final ModuleKey.Prefill FA3 =
+      new ModuleKey.Prefill(Engine.FA3, DType.BF16, HEAD, false, false);
+  private static final ModuleKey.Decode CORES =
+      new ModuleKey.Decode(DType.BF16, HEAD, false, false);
+
+  @TempDir Path packs;
+  private final List<AutoCloseable> parts = new ArrayList<>();
+  private @Nullable TritonDevice kernels;
+
+  @BeforeEach
+  void open() {
+    FakeCuda fake = FakeCuda.resetOrSkip();
+    fake.devices(1, 9, 0, 8L << 30);
+    CudaContext context = keep(CudaContext.primary(fake.driver(), 0));
+    KernelPack pack =
+        KernelPack.open(FlashInferEmulatedTest.pack(packs), context.device().capability()).get();
+    kernels = keep(TritonDevice.of(context, pack));
+    keep(FlashInferEmulatedTest.emulate(fake, pack));
+  }
+
+  private <T extends AutoCloseable> T keep(T part) {
+    parts.add(part);
+    return part;
+  }
+
+  @AfterEach
+  void close() throws Exception {
+    for (AutoCloseable part : parts.reversed()) {
+      part.close();
+      if (part instanceof EmulatedKernels emulated) {
+        emulated.requireFine();
+      }
+    }
+  }
+
+  private FlashInferDevice device(FakeModules modules) {
+    TritonDevice ours = Objects.requireNonNull(kernels);
+    return keep(
+        new FlashInferDevice(
+            ours,
+            FlashInferPack.open(modules.write(), ours.context().device().capability()).get(),
+            FlashInferEmulatedTest::logarithm));
+  }
+
+  private FlashInferDevice whole() {
+    return device(FakeModules.in(packs).with(FA2).with(FA3).with(CORES));
+  }
+
+  private TritonRun<FlashInferMetadata> run(FlashInferDevice device, DecodeKernels decode) {
+    return keep(
+        TritonRun.over(
+            new FlashInferBackend(FlashInferHost.with(device), decode),
+            device.context(),
+            SHAPE.layer(AttentionMask.CAUSAL, 2),
+            KvLayouts.NHD,
+            16,
+            120));
+  }
+
+  private TritonRun<FlashInferMetadata> run(FlashInferDevice device) {
+    return run(device, DecodeKernels.TENSOR_CORES);
+  }
+
+  /** Plans, runs and the stream of the last call, of the module for a key. */
+  private static long[] calls(FlashInferDevice device, ModuleKey key) {
+    LoadedModule loaded = device.module(key);
+    TvmModule module =
+        loaded.runtime().open(device.pack().directory().resolve(loaded.entry().file()));
+    return ((Any.Array) module.function("calls").invoke())
+        .elements()
+        .map(element -> ((Any.Int) element).value())
+        .toJavaStream()
+        .mapToLong(Long::longValue)
+        .toArray();
+  }
+
+  private static void letFail(FlashInferDevice device, ModuleKey key) {
+    LoadedModule loaded = device.module(key);
+    loaded
+        .runtime()
+        .open(device.pack().directory().resolve(loaded.entry().file()))
+        .function("fail")
+        .invoke();
+  }
+
+  @Test
+  void aStepIsPlannedOnceAndRunForEachLayer() {
+    FlashInferDevice device = whole();
+    TritonRun<FlashInferMetadata> run = run(device);
+    long[] before = calls(device, FA2);
+
+    try (Workspace.Step step = run.workspace.openStep()) {
+      FlashInferMetadata metadata = run.build(step, run.decodes(4, 4, 1, 17, 300, 1, 45));
+      for (int layer = 0; layer < 3; layer++) {
+        run.forward(metadata);
+      }
+    }
+
+    long[] after = calls(device, FA2);
+    assertThat(after[0] - before[0]).as("plans").isEqualTo(1);
+    assertThat(after[1] - before[1]).as("runs").isEqualTo(3);
+    assertThat(after[2]).as("stream").isEqualTo(run.device.launch().stream());
+  }
+
+  @Test
+  void promptsGoToTheKernelsForManyQueriesAndDecodesToThoseForFew() {
+    FlashInferDevice device = whole();
+    TritonRun<FlashInferMetadata> run = run(device);
+
+    try (Workspace.Step step = run.workspace.openStep()) {
+      FlashInferStep built =
+          (FlashInferStep)
+              run.build(step, run.batch(new int[] {0, 1, 2, 42}, new int[] {300, 17, 40}, 3, 1));
+
+      assertThat(built.launches().stream().map(launch -> launch.key())).containsExactly(FA2, FA3);
+      assertThat(built.launches().get(0).rows()).isEqualTo(2);
+      assertThat(built.launches().get(1).firstRow()).isEqualTo(2);
+      assertThat(built.graphKey()).isEqualTo(GraphKey.EAGER);
+    }
+  }
+
+  @Test
+  void theDecodeKernelsAreUsedWhereTheyAreAskedFor() {
+    FlashInferDevice device = whole();
+    TritonRun<FlashInferMetadata> run = run(device, DecodeKernels.CUDA_CORES);
+
+    try (Workspace.Step step = run.workspace.openStep()) {
+      FlashInferStep built = (FlashInferStep) run.build(step, run.decodes(4, 4, 1, 17, 300, 1, 45));
+
+      assertThat(built.launches().getFirst().key()).isEqualTo(CORES);
+    }
+  }
+
+  @Test
+  void whatMayBeReplayedIsNamedByKernelAndPlan() {
+    TritonRun<FlashInferMetadata> run = run(whole());
+    GraphKey first;
+    try (Workspace.Step step = run.workspace.openStep()) {
+      first = run.build(step, run.decodes(4, 4, 1, 17, 300, 1, 45)).graphKey();
+    }
+    try (Workspace.Step step = run.workspace.openStep()) {
+      GraphKey padded = run.build(step, run.decodes(4, 3, 1, 299, 5, 160, -7)).graphKey();
+
+      assertThat(first.captureSafe()).isTrue();
+      assertThat(first.route()).startsWith(FA2.label());
+      assertThat(padded).isEqualTo(first);
+    }
+    try (Workspace.Step step = run.workspace.openStep()) {
+      GraphKey fewer = run.build(step, run.decodes(3, 3, 1, 299, 5, 160)).graphKey();
+
+      assertThat(fewer).isNotEqualTo(first);
+    }
+  }
+
+  @Test
+  void aStepIsNotPlannedWhileTheStreamRecords() {
+    TritonRun<FlashInferMetadata> run = run(whole());
+    try (Workspace.Step step = run.workspace.openStep()) {
+      assertThatThrownBy(
+              () ->
+                  new CudaGraphCapture()
+                      .capture(
+                          run.device.launch(), () -> run.build(step, run.decodes(1, 1, 1, 17))))
+          .satisfies(refused(ErrorCode.NOT_CAPTURABLE));
+    }
+  }
+
+  @Test
+  void aFailingModuleIsAnExceptionWithItsText() {
+    FlashInferDevice device = whole();
+    TritonRun<FlashInferMetadata> run = run(device);
+    CommonAttentionMetadata batch = run.decodes(2, 2, 1, 17, 30);
+    try (Workspace.Step step = run.workspace.openStep()) {
+      FlashInferMetadata metadata = run.build(step, batch);
+      letFail(device, FA2);
+
+      assertThatThrownBy(() -> run.forward(metadata))
+          .satisfies(refused(ErrorCode.NATIVE_FAILED))
+          .hasMessageContaining("out of memory");
+      run.forward(metadata);
+    }
+    try (Workspace.Step step = run.workspace.openStep()) {
+      letFail(device, FA2);
+
+      assertThatThrownBy(() -> run.build(step, batch))
+          .satisfies(refused(ErrorCode.NATIVE_FAILED))
+          .hasMessageContaining("out of memory");
+      run.forward(run.build(step, batch));
+    }
+  }
+
+  @Test
+  void aSignatureThatDriftedIsRefusedByName() {
+    FlashInferDevice device = device(FakeModules.in(packs).withDrifted(FA2));
+
+    assertThatThrownBy(() -> device.module(FA2))
+        .satisfies(refused(ErrorCode.SIGNATURE_MISMATCH))
+        .hasMessageContaining("plan");
+  }
+
+  @Test
+  void aLayerWithoutItsModuleIsNotHere() {
+    FlashInferDevice device = device(FakeModules.in(packs).with(CORES));
+    FlashInferBackend backend = new FlashInferBackend(FlashInferHost.with(device));
+    AttentionRequest request =
+        AttentionRequest.of(
+            SHAPE.layer(AttentionMask.CAUSAL, 2),
+            device.context().device().profile(HashSet.empty()));
+
+    assertThat(backend.missingOnThisHost(request).get().text())
+        .contains("no module for flashinfer-fa2-prefill-bf16-d64");
+  }
+
+  @Test
+  void aWindowIsRunHereOnHopperAndItsKernelsAreNamed() {
+    ModuleKey.Prefill windows = new ModuleKey.Prefill(Engine.FA2, DType.BF16, HEAD, true, false);
+    FlashInferDevice device = device(FakeModules.in(packs).with(windows));
+    FlashInferBackend backend = new FlashInferBackend(FlashInferHost.with(device));
+    AttentionRequest request =
+        AttentionRequest.of(
+            SHAPE.layer(AttentionMask.CAUSAL.withWindow(32), 2),
+            device.context().device().profile(HashSet.empty()));
+
+    assertThat(backend.checkCombination(request)).isEmpty();
+    assertThat(backend.missingOnThisHost(request)).isEmpty();
+    assertThat(backend.variant(request).notes().mkString()).contains(windows.label());
+  }
+
+  @Test
+  void tensorsOfAnotherTypeOrShapeAreRefusedBeforeTheCall() {
+    TritonRun<FlashInferMetadata> run = run(whole());
+    try (Workspace.Step step = run.workspace.openStep()) {
+      FlashInferMetadata metadata = run.build(step, run.decodes(4, 4, 1, 17, 300, 1, 45));
+      TensorView narrow =
+          TensorView.of(
+              run.q.data(), DType.FP16, run.q.device(), run.q.size(0), run.q.size(1), HEAD);
+      TensorView few = run.q.rows(0, 3);
+      AttentionOutput output = new AttentionOutput(run.output.out(), Option.none());
+
+      assertThatThrownBy(
+              () -> run.impl.forward(run.device.launch(), narrow, run.cache, metadata, output))
+          .satisfies(refused(ErrorCode.DTYPE_MISMATCH));
+      assertThatThrownBy(
+              () -> run.impl.forward(run.device.launch(), few, run.cache, metadata, output))
+          .satisfies(refused(ErrorCode.SHAPE_MISMATCH));
+    }
+  }
+
+  @Test
+  void aStepThatIsOverIsRefused() {
+    TritonRun<FlashInferMetadata> run = run(whole());
+    FlashInferMetadata metadata;
+    try (Workspace.Step step = run.workspace.openStep()) {
+      metadata = run.build(step, run.decodes(1, 1, 1, 17));
+    }
+
+    assertThatThrownBy(() -> run.forward(metadata)).satisfies(refused(ErrorCode.CLOSED));
+  }
+
+  @Test
+  void blocksBeyondTheCacheAreRefused() {
+    TritonRun<FlashInferMetadata> run = run(whole());
+    try (Workspace.Step step = run.workspace.openStep()) {
+      FlashInferMetadata metadata = run.build(step, run.decodes(1, 1, 119, 40));
+
+      assertThatThrownBy(() -> run.forward(metadata))
+          .satisfies(refused(ErrorCode.BLOCK_OUT_OF_RANGE));
+    }
+  }
+
+  @Test
+  void layersThatNoModuleComputesAreRefused() {
+    FlashInferBackend backend = new FlashInferBackend(FlashInferHost.with(whole()));
+    Dense sinks = SHAPE.layer(AttentionMask.CAUSAL, 2).withSinks(true);
+    KvCacheSpec cache =
+        new KvCacheSpec(
+            KvLayouts.NHD,
+            sinks.kvCacheDtype().resolve(sinks.dtype()),
+            16,
+            2,
+            HEAD,
+            HEAD,
+            KvScales.ONE);
+
+    assertThatThrownBy(() -> backend.createImpl(sinks, LayerParameters.NONE, cache))
+        .satisfies(refused(ErrorCode.UNSUPPORTED))
+        .hasMessageContaining("sinks");
+    assertThatThrownBy(() -> backend.createBuilder(LayerGroup.of("test", sinks), cache))
+        .satisfies(refused(ErrorCode.UNSUPPORTED));
+  }
+
+  private static java.util.function.Consumer<Throwable> refused(ErrorCode code) {
+    return thrown ->
+        assertThat(thrown)
+            .isInstanceOfSatisfying(
+                BifocalException.class, failure -> assertThat(failure.code()).isEqualTo(code));
+  }
+}
