@@ -69,6 +69,7 @@ final class LatentRocmRows {
               LatentRows.row(AITER_MLA, DENSE_ROW).spelled(FeatureColumn.BLOCK_SIZES, "%1"),
               GraphSupport.UNIFORM_BATCH,
               DecodeThreshold.uniform(1))
+          .but(AiterLibrary::required)
           .but(LatentRocmRows::headsFillTiles);
 
   /** Its row prints what a class states by default; the class inherits the rest. */
@@ -79,13 +80,15 @@ final class LatentRocmRows {
                   .spelled(FeatureColumn.BLOCK_SIZES, "Any"),
               GraphSupport.UNIFORM_BATCH,
               DecodeThreshold.uniform(1))
+          .but(AiterLibrary::required)
           .but(LatentRocmRows::headsFillTiles);
 
   static final BackendDeclaration SPARSE =
       LatentRows.declare(
-          LatentRows.row(AITER_MLA_SPARSE, SPARSE_ROW),
-          GraphSupport.UNIFORM_BATCH,
-          DecodeThreshold.uniform(1));
+              LatentRows.row(AITER_MLA_SPARSE, SPARSE_ROW),
+              GraphSupport.UNIFORM_BATCH,
+              DecodeThreshold.uniform(1))
+          .but(AiterLibrary::required);
 
   /** As the row above: what is served is what the class inherits. */
   static final BackendDeclaration SPARSE_V4 =

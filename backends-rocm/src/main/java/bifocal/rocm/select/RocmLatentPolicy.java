@@ -4,7 +4,6 @@ import bifocal.core.backend.AttentionRequest;
 import bifocal.core.backend.BackendName;
 import bifocal.core.backend.InvalidReason;
 import bifocal.core.backend.KernelSettings;
-import bifocal.core.device.DeviceProfile;
 import bifocal.core.select.AttentionConfig;
 import bifocal.core.select.KnownBackend;
 import bifocal.core.select.LatentPrefill;
@@ -24,7 +23,6 @@ import io.vavr.control.Validation;
 
 /** How latent and sparse layers choose on ROCm. */
 final class RocmLatentPolicy {
-  private static final String AITER = "aiter";
   private static final int PREFILL_CDNA = 3;
   private static final BackendName TRITON_MLA = KnownBackend.TRITON_MLA.backend();
   private static final BackendName MINIMAX_M3 = KnownBackend.MINIMAX_M3_SPARSE.backend();
@@ -58,7 +56,7 @@ final class RocmLatentPolicy {
       return SelectionPlan.byPriority(asked, SPARSE);
     }
     KernelSettings.Aiter aiter = asked.deployment().kernels().aiter();
-    boolean on = aiter.on() && aiter.latent() && aiterIn(asked.device());
+    boolean on = aiter.on() && aiter.latent() && AiterLibrary.on(asked.device());
     return SelectionPlan.byPriority(asked, on ? WITH_AITER : WITHOUT_AITER);
   }
 
@@ -96,11 +94,7 @@ final class RocmLatentPolicy {
         "N/A",
         device -> AmdArchitecture.of(device).cdna() >= PREFILL_CDNA,
         Vector.empty(),
-        device -> switchedOn && aiterIn(device));
-  }
-
-  private static boolean aiterIn(DeviceProfile device) {
-    return LatentPrefillBackend.assumed(AITER, device);
+        device -> switchedOn && AiterLibrary.on(device));
   }
 
   /** Rows of the table of prefill that this platform adds. */

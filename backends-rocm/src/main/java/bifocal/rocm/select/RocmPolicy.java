@@ -28,7 +28,6 @@ import io.vavr.control.Validation;
 
 /** How ROCm chooses: by what of AMD's kernels is installed, supported and switched on. */
 public final class RocmPolicy implements PlatformPolicy {
-  private static final String AITER = "aiter";
   private static final int AITER_CDNA = 3;
 
   private final LatentPolicy latent;
@@ -45,7 +44,7 @@ public final class RocmPolicy implements PlatformPolicy {
 
   @Override
   public Seq<String> packages() {
-    return Vector.of(AITER, LatentPrefillBackend.FLASH_ATTENTION);
+    return Vector.of(AiterLibrary.NAME, LatentPrefillBackend.FLASH_ATTENTION);
   }
 
   @Override
@@ -80,7 +79,7 @@ public final class RocmPolicy implements PlatformPolicy {
 
   private static Seq<BackendName> dense(AttentionRequest asked) {
     Aiter aiter = asked.deployment().kernels().aiter();
-    boolean installed = installed(asked.device());
+    boolean installed = AiterLibrary.on(asked.device());
     boolean supported = installed && AmdArchitecture.of(asked.device()).cdna() >= AITER_CDNA;
     Seq<BackendName> order = Vector.empty();
     if (installed && !supported && aiter.on() && aiter.unified().getOrElse(false)) {
@@ -104,12 +103,6 @@ public final class RocmPolicy implements PlatformPolicy {
   private static boolean hasTwoPartCache(AttentionRequest asked) {
     return !asked.deployment().kvConnector()
         && asked.layer().type() != AttentionType.ENCODER_DECODER;
-  }
-
-  private static boolean installed(DeviceProfile device) {
-    return device.simulated()
-        ? !device.packages().contains("no-" + AITER)
-        : device.packages().contains(AITER);
   }
 
   @Override

@@ -99,6 +99,7 @@ final class RocmRows {
 
   static final BackendDeclaration FLASH =
       BackendDeclaration.of(row(AITER_FLASH, AITER_FLASH_ROW), GraphSupport.UNIFORM_BATCH)
+          .but(AiterLibrary::required)
           .but(RocmRows::needsCdna3);
 
   static final BackendDeclaration UNIFIED =
@@ -108,6 +109,7 @@ final class RocmRows {
               request ->
                   ResolvedVariant.of("", UNIFIED_SERVES, GraphSupport.ALWAYS)
                       .preferringBlocksOf(UNIFIED_PAGE))
+          .but(AiterLibrary::required)
           .but(RocmRows::fitsLocalMemory);
 
   private RocmRows() {}

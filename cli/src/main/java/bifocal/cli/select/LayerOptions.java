@@ -331,7 +331,7 @@ final class LayerOptions {
             latent.vHeadDim(),
             type(),
             kvCacheType(),
-            AttentionMask.CAUSAL,
+            adjusted(AttentionMask.CAUSAL),
             Math.pow(latent.qkNopeHeadDim() + latent.qkRopeHeadDim(), -0.5),
             hasSink || shape.kinds().exists(ModelShape.Kind::sinks),
             latent.vHeadDim() == latent.cachedHeadSize());
@@ -439,8 +439,13 @@ final class LayerOptions {
     requireFor(model != null, "the layers of a model; say --model", "--layer-kind", layerKind);
     requireFor(
         !useMla && model == null, "layers that no model describes", "--attn-type", attentionType);
-    requireFor(!useMla, "layers without latents", "--head-size-v", headSizeV);
-    requireFor(!useMla, "layers without latents", "--num-kv-heads", numKvHeads);
+    boolean ofLatentModel = shape().exists(known -> known.latent().isDefined());
+    boolean dense = !useMla && !ofLatentModel;
+    requireFor(dense, "layers without latents", "--head-size-v", headSizeV);
+    requireFor(dense, "layers without latents", "--num-kv-heads", numKvHeads);
+    requireFor(dense, "layers without latents", "--softcap", softcap);
+    requireFor(!ofLatentModel, "layers whose sizes no model says", "--head-size", headSize);
+    requireFor(!ofLatentModel, "models without latents", "--layer-kind", layerKind);
     requireFor(model == null, "layers that no model describes", "--use-mla", useMla ? "" : null);
     requireFor(
         model == null, "layers that no model describes", "--use-sparse", useSparse ? "" : null);

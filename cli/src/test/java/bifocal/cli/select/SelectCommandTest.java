@@ -251,6 +251,18 @@ class SelectCommandTest {
         "--capability 9.0 --use-mla --use-sparse --dcp 2 --dcp-comm-backend a2a --attention-backend"
             + " FLASHMLA_SPARSE | DCP for FlashMLA sparse is only validated with the default"
             + " 'ag_rs' DCP comm backend; got 'a2a'",
+        "--capability 9.0 --use-mla --softcap 30 | --softcap is for layers without latents",
+        "--capability 9.0 --model deepseek-v3 --softcap 30 | --softcap is for layers without latents",
+        "--capability 9.0 --model deepseek-v3 --head-size 64 | --head-size is for layers whose sizes"
+            + " no model says",
+        "--capability 9.0 --model deepseek-v3 --num-kv-heads 4 | --num-kv-heads is for layers",
+        "--capability 9.0 --model deepseek-v3 --layer-kind full | --layer-kind is for models",
+        "--capability 9.0 --model deepseek-v3 --sliding-window 128 | sliding window not supported",
+        "--capability 9.0 --model deepseek-v3 --non-causal --attention-backend FLASHMLA |"
+            + " non-causal attention not supported",
+        "--capability 9.0 --use-mla --qk-rope-head-dim -1 | query elements with rotary encoding: -1",
+        "--capability 9.0 --use-mla --qk-nope-head-dim -1 | query elements without rotary encoding:"
+            + " -1",
         "--capability 9.0 --dcp-comm-backend ring | --dcp-comm-backend: unknown value 'ring'",
         "--capability 9.0 -ac { | Unexpected end-of-input: expected close marker for Object, line"
             + " 1",

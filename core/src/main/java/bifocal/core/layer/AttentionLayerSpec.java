@@ -336,6 +336,10 @@ public sealed interface AttentionLayerSpec {
     }
 
     public Mla {
+      requirePositive("latent elements", kvLoraRank);
+      requireNotNegative("query elements without rotary encoding", qkNopeHeadDim);
+      requireNotNegative("query elements with rotary encoding", qkRopeHeadDim);
+      requirePositive("value elements", vHeadDim);
       requireHeads(numHeads, 1, kvLoraRank + qkRopeHeadDim, kvLoraRank);
       requireScale(scale);
     }
@@ -546,6 +550,12 @@ public sealed interface AttentionLayerSpec {
   private static void requirePositive(String what, int value) {
     if (value < 1) {
       throw BifocalException.of(ErrorCode.INVALID_PARAMETER, what, value, "at least 1");
+    }
+  }
+
+  private static void requireNotNegative(String what, int value) {
+    if (value < 0) {
+      throw BifocalException.of(ErrorCode.INVALID_PARAMETER, what, value, "at least 0");
     }
   }
 
