@@ -53,6 +53,7 @@ import picocli.CommandLine.Spec;
             + " routed with a reason, executed, and compared with the reference in places.")
 public final class ReplayCommand implements Callable<Integer> {
   private static final int BLOCK_SIZE = 64;
+  private static final int MOST_LAYERS = 10_000;
   private static final String AUTOMATIC = "auto";
   private static final String DEFAULT_FOLDER = "target/replay";
 
@@ -213,6 +214,10 @@ public final class ReplayCommand implements Callable<Integer> {
   public Integer call() {
     Invocation invocation = invocation();
     requirePositive("--layers", layers);
+    if (layers > MOST_LAYERS) {
+      throw BifocalException.of(
+          ErrorCode.INVALID_OPTION, "--layers", layers, "at most " + MOST_LAYERS);
+    }
     requirePositive("--max-num-batched-tokens", maxBatchedTokens);
     requirePositive("--max-num-seqs", maxSeqs);
     report.ifPresent(Report::prepare);
