@@ -92,14 +92,18 @@ public record ModelShape(
    * The model's dense layer groups, one for each kind.
    *
    * @param layersPerGroup layers in each group
-   * @throws BifocalException {@code UNSUPPORTED} when shapes are unknown or attention is latent
+   * @throws BifocalException {@code UNSUPPORTED} when shapes are unknown, attention is latent, or
+   *     queries see only blocks that are chosen
    */
   public Seq<LayerGroup> denseGroups(DType dtype, KvCacheDtype kvCacheDtype, int layersPerGroup) {
-    if (latent.isDefined() || kinds.isEmpty()) {
+    boolean chosen = sparse.exists(choice -> choice.blockTokens().isDefined());
+    if (latent.isDefined() || chosen || kinds.isEmpty()) {
       throw BifocalException.of(
           ErrorCode.UNSUPPORTED,
           "dense layers of " + id,
-          latent.isDefined() ? "latent attention" : "unknown shapes",
+          latent.isDefined()
+              ? "latent attention"
+              : chosen ? "attention over chosen blocks" : "unknown shapes",
           "known dense shapes");
     }
     return kinds.map(

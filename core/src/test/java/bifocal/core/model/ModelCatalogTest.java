@@ -85,6 +85,16 @@ final class ModelCatalogTest {
   }
 
   @Test
+  void layersOverChosenBlocksAreNotDense() {
+    ModelShape blocks = catalog.find("minimax-m3").get();
+
+    assertThat(blocks.kinds()).isNotEmpty();
+    assertThatThrownBy(() -> blocks.denseGroups(DType.BF16, KvCacheDtype.AUTO, 1))
+        .isInstanceOf(BifocalException.class)
+        .hasMessageContaining("attention over chosen blocks");
+  }
+
+  @Test
   void unknownShapesStayUnknown() {
     assertThat(catalog.find("deepseek-v4-pro").get().kinds()).isEmpty();
     assertThat(catalog.find("no-such-model")).isEmpty();
