@@ -5,9 +5,11 @@ import bifocal.core.backend.AttentionBackend;
 import bifocal.core.backend.AttentionMetadata;
 import bifocal.core.backend.AttentionObserver;
 import bifocal.core.backend.AttentionRequest;
+import bifocal.core.backend.BackendName;
 import bifocal.core.bench.BenchmarkReport;
 import bifocal.core.bench.BenchmarkRequest;
 import bifocal.core.bench.BenchmarkSuite;
+import bifocal.core.bench.ChildTime;
 import bifocal.core.cache.KvCacheDtype;
 import bifocal.cuda.driver.CudaContext;
 import bifocal.cuda.driver.CudaLaunchContext;
@@ -26,6 +28,8 @@ import io.vavr.collection.HashSet;
 import io.vavr.collection.LinkedHashMap;
 import io.vavr.collection.Seq;
 import io.vavr.collection.Vector;
+import io.vavr.control.Option;
+import java.nio.file.Path;
 import java.util.function.Function;
 
 /**
@@ -57,6 +61,15 @@ public final class CudaBenchmarkSuite implements BenchmarkSuite {
 
   @Override
   public BenchmarkReport run(BenchmarkRequest request) {
+    return opened(request, request.peers(), Run::all);
+  }
+
+  @Override
+  public Seq<ChildTime> calibrate(BenchmarkRequest request) {
+    return opened(request, Option.none(), Run::times);
+  }
+
+  private <T> T opened(BenchmarkRequest request, Option<Path> others, Function<Run, T> measure) {
     TritonDevice device =
         host.device()
             .fold(
@@ -64,13 +77,13 @@ public final class CudaBenchmarkSuite implements BenchmarkSuite {
                   throw why;
                 },
                 found -> found);
-    GpuPeers peers = GpuPeers.measure(request.peers(), request.quick(), request.progress());
+    GpuPeers peers = GpuPeers.measure(others, request.quick(), request.progress());
     CudaContext context = device.context();
     try (CudaMemory memory = CudaMemory.unlimited(context);
         CudaStream stream = CudaStream.create(context);
         RandomNumbers numbers = new RandomNumbers(context)) {
       CudaLaunchContext launch = new CudaLaunchContext(stream, AttentionObserver.NONE);
-      return new Run(request, peers, context, memory, launch, numbers).all();
+      return measure.apply(new Run(request, peers, context, memory, launch, numbers));
     }
   }
 
@@ -143,6 +156,40 @@ public final class CudaBenchmarkSuite implements BenchmarkSuite {
           + "\n"
           + costs.mkString("\n")
           + "\n";
+    }
+
+    /** The children of the pairs, one by one, in classes of requests. */
+    Seq<ChildTime> times() {
+      return timed(
+          timer ->
+              CalibratedWork.plan(request.quick())
+                  .filter(planned -> request.wants(planned.work().title()))
+                  .flatMap(planned -> times(planned, timer)));
+    }
+
+    private Seq<ChildTime> times(CalibratedWork planned, GpuTimer timer) {
+      boolean images = planned.work().hasImages();
+      BackendName causal = TritonCausalBackend.NAME;
+      BackendName flash = FlashInferBackend.NAME;
+      Seq<Turns.Named<?>> children =
+          Vector.of(
+              child(TritonAttnBackend.NAME, new TritonAttnBackend(host)),
+              images ? child(causal, lowering()) : child(causal, new TritonCausalBackend(host)));
+      if (serves(flashInfer(), planned.work().withoutImages())) {
+        children =
+            children.append(
+                images ? child(flash, loweringTo(flashInfer())) : child(flash, flashInfer()));
+      }
+      return children.map(
+          child -> {
+            GpuRow row = row(child.backend(), child.name(), planned.work(), timer);
+            return planned.time(BackendName.of(child.name()), row.milliseconds());
+          });
+    }
+
+    private static <M extends AttentionMetadata> Turns.Named<?> child(
+        BackendName name, AttentionBackend<M> backend) {
+      return new Turns.Named<>(name.value(), backend);
     }
 
     private Seq<HostCosts> hostCosts() {
