@@ -71,6 +71,11 @@ final class ChildImpl<M extends AttentionMetadata> {
 
   private void report(AttentionObserver observer, ChildRun<M> run, long start) {
     observer.forwarded(
-        name, run.group(), run.requests(), run.queryTokens(), System.nanoTime() - start);
+        name,
+        run.group(),
+        run.requests(),
+        run.queryTokens(),
+        run.metadata().kernels(),
+        System.nanoTime() - start);
   }
 }

@@ -6,6 +6,7 @@ import bifocal.core.workspace.WorkspaceView;
 import bifocal.tvm.ObjectReference;
 import java.lang.ref.Cleaner;
 import java.util.List;
+import java.util.stream.Collectors;
 
 /**
  * What one step's launches read.
@@ -32,6 +33,11 @@ record FlashInferStep(
     launches.stream()
         .flatMap(launch -> launch.plan().stream())
         .forEach(plan -> CLEANER.register(this, plan::close));
+  }
+
+  @Override
+  public String kernels() {
+    return launches.stream().map(launch -> launch.key().label()).collect(Collectors.joining(", "));
   }
 
   /** Which of a step's launches. */

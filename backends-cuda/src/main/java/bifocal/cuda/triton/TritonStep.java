@@ -4,6 +4,9 @@ import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
 import bifocal.core.graph.GraphKey;
 import bifocal.core.workspace.WorkspaceView;
+import io.vavr.control.Option;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /**
  * What one step's launches read, by device address.
@@ -48,6 +51,17 @@ record TritonStep(
    * @param perUnit tiles that belong together
    */
   record Tiles(long address, int count, int perUnit) {}
+
+  @Override
+  public String kernels() {
+    String name = "triton-" + variant.kernels().label();
+    return Stream.of(
+            Option.when(prefill.count() > 0, name + "-prefill"),
+            Option.when(decode.count() > 0, name + "-decode"),
+            Option.when(decode.count() > 0 && splits > 1, "triton-merge"))
+        .flatMap(Option::toJavaStream)
+        .collect(Collectors.joining(", "));
+  }
 
   /**
    * Requires that the step is not over and was built by this child.

@@ -163,6 +163,7 @@ class FlashInferLaunchTest {
               run.build(step, run.batch(new int[] {0, 1, 2, 42}, new int[] {300, 17, 40}, 3, 1));
 
       assertThat(built.launches().stream().map(launch -> launch.key())).containsExactly(FA2, FA3);
+      assertThat(built.kernels()).isEqualTo(FA2.label() + ", " + FA3.label());
       assertThat(built.launches().get(0).rows()).isEqualTo(2);
       assertThat(built.launches().get(1).firstRow()).isEqualTo(2);
       assertThat(built.graphKey()).isEqualTo(GraphKey.EAGER);

@@ -11,4 +11,9 @@ public interface AttentionMetadata {
   default GraphKey graphKey() {
     return GraphKey.EAGER;
   }
+
+  /** True names of the kernels that run it, as observers report them; empty when nobody says. */
+  default String kernels() {
+    return "";
+  }
 }

@@ -49,4 +49,19 @@ public interface AttentionObserver {
    */
   void forwarded(
       BackendName backend, LayerGroup group, int requests, int queryTokens, long nanoseconds);
+
+  /**
+   * The same, with what ran.
+   *
+   * @param kernels true names of the kernels, empty when the backend does not say
+   */
+  default void forwarded(
+      BackendName backend,
+      LayerGroup group,
+      int requests,
+      int queryTokens,
+      String kernels,
+      long nanoseconds) {
+    forwarded(backend, group, requests, queryTokens, nanoseconds);
+  }
 }

@@ -18,6 +18,9 @@ final class ForwardEvent extends Event {
   @Label("Backend")
   String backend = "";
 
+  @Label("Kernels")
+  String kernels = "";
+
   @Label("Layer Group")
   String group = "";
 

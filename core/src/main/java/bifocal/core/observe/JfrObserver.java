@@ -61,9 +61,21 @@ public final class JfrObserver implements AttentionObserver {
   @Override
   public void forwarded(
       BackendName backend, LayerGroup group, int requests, int queryTokens, long nanoseconds) {
+    forwarded(backend, group, requests, queryTokens, "", nanoseconds);
+  }
+
+  @Override
+  public void forwarded(
+      BackendName backend,
+      LayerGroup group,
+      int requests,
+      int queryTokens,
+      String kernels,
+      long nanoseconds) {
     ForwardEvent event = new ForwardEvent();
     if (event.shouldCommit()) {
       event.backend = backend.value();
+      event.kernels = kernels;
       event.group = group.name();
       event.requests = requests;
       event.queryTokens = queryTokens;

@@ -72,6 +72,7 @@ class JfrObserverTest {
     assertThat(route.getDuration("routing")).hasNanos(1_700);
     RecordedEvent forward = events.get(2);
     assertThat(forward.getString("backend")).isEqualTo("CPU_ATTN");
+    assertThat(forward.getString("kernels")).isEqualTo("some kernel");
     assertThat(forward.getDuration("time")).hasNanos(25_000);
     assertThat(events).allSatisfy(e -> assertThat(e.getStackTrace()).isNull());
   }
@@ -131,7 +132,7 @@ class JfrObserverTest {
           "priority",
           Vector.of("FLEX_ATTENTION: head_size not supported", "CPU_ATTN ok"));
       observer.routed(GROUP, BATCH, SPLIT, 1_700);
-      observer.forwarded(BACKEND, GROUP, 2, 40, 25_000);
+      observer.forwarded(BACKEND, GROUP, 2, 40, "some kernel", 25_000);
       recording.stop();
       recording.dump(file);
     }
