@@ -191,6 +191,16 @@ def _slots(start, columns, BLOCK_SIZE: tl.constexpr, BLOCK_N: tl.constexpr):
 
 
 @triton.jit
+def _shrink(m):
+    """The power of two that brings a row's maximum below 2^28, 1 for what is there already. The weights come from one
+    fused s * to_log2 - m, in which only m was rounded: below 2^28 that makes all of a row at most 2^8 times too large
+    or too small, far above it they would leave the exponents of float32. Scores of that size that differ at all still
+    differ by 2^3 or more afterwards."""
+    exponent = (m.to(tl.int32, bitcast=True) >> 23) & 0xFF
+    return ((281 - tl.maximum(exponent, 154)) << 23).to(tl.float32, bitcast=True)
+
+
+@triton.jit
 def _weigh(s, m, l, keys, low, high, position, slope, scale, softcap,
            MASKED: tl.constexpr, SOFTCAP: tl.constexpr, ALIBI: tl.constexpr):
     """Scores to softmax weights; new maximum and sum, and the factor for everything before."""
@@ -212,7 +222,11 @@ def _weigh(s, m, l, keys, low, high, position, slope, scale, softcap,
         m_finite = tl.where(m_new == float("-inf"), 0.0, m_new)
     else:
         m_finite = m_new
-    p = tl.exp2(s * to_log2 - m_finite[:, None])
+    if SOFTCAP or ALIBI:
+        p = tl.exp2(s - m_finite[:, None])
+    else:
+        shrink = _shrink(m_finite)
+        p = tl.exp2(s * (to_log2 * shrink)[:, None] - (m_finite * shrink)[:, None])
     alpha = tl.exp2(m - m_finite)
     return p, m_new, l * alpha + tl.sum(p, 1), alpha
 
@@ -288,8 +302,8 @@ def _attend_words(even, odd, m, l, q_even, q_odd, back, begin, end, low, high, p
     """As _attend, for 8-bit caches read as 16-bit words, always masked. Even and odd dimensions are two products each
     way: 16-bit words can be transposed on their way to the tensor cores, bytes cannot. Pointers and strides are in
     words. HALF: the products are of fp16 whatever the model's type, since fp8 becomes fp16 in a third of the
-    instructions; queries came from _half_query, and the weights and so the results are 2^14 times too large, which
-    keeps small weights from vanishing."""
+    instructions; queries came from _half_query, and the weights and so the results are 2^7 times too large, which
+    keeps small weights from vanishing and leaves room for _shrink."""
     dims = tl.arange(0, HEAD_PADDED // 2)
     columns = tl.arange(0, BLOCK_N)
     dtype: tl.constexpr = q_even.dtype
@@ -329,7 +343,7 @@ def _attend_words(even, odd, m, l, q_even, q_odd, back, begin, end, low, high, p
             v_even *= 0.00390625
             v_odd *= 0.00390625
         if HALF:
-            p *= 16384.0
+            p *= 128.0
         weights = p.to(dtype)
         even = tl.dot(weights, v_even, even * alpha[:, None])
         odd = tl.dot(weights, v_odd, odd * alpha[:, None])
@@ -436,7 +450,7 @@ def paged_attention(q, k_cache, v_cache, out, lse, partial_out, partial_lse,
             KV, TOKEN_SCALES, SOFTCAP, ALIBI, HEAD_SIZE, HEAD_PADDED, BLOCK_SIZE, BLOCK_N, NATIVE_FP8, HALF)
         acc = tl.reshape(tl.join(even, odd), [BLOCK_M, HEAD_PADDED])
         if HALF:
-            acc *= 0.00006103515625
+            acc *= 0.0078125
         outer = end
     elif PHASED:
         # Key tiles inside every row's interval lie in [inner, outer); only those around it need a mask.

@@ -190,6 +190,13 @@ def _load_query(q, q_smem, first, tokens, kv_head, q_stride_token, q_stride_head
 
 
 @gluon.jit
+def _shrink(m):
+    """As in attention.py: the power of two that brings a row's maximum below 2^28, 1 for what is there already."""
+    exponent = (m.to(gl.int32, bitcast=True) >> 23) & 0xFF
+    return ((281 - gl.maximum(exponent, 154)) << 23).to(gl.float32, bitcast=True)
+
+
+@gluon.jit
 def _softmax(s, m, l, start, low, high, inner_low, inner_high, at, slope, scale, softcap,
              SOFTCAP: gl.constexpr, ALIBI: gl.constexpr, BLOCK_N: gl.constexpr, LAYOUT: gl.constexpr):
     """Folds a score tile into the running maximum and sum; returns the weights and the factor for what came before."""
@@ -209,7 +216,11 @@ def _softmax(s, m, l, start, low, high, inner_low, inner_high, at, slope, scale,
         s = gl.where((keys[None, :] >= low[:, None]) & (keys[None, :] <= high[:, None]), s, float("-inf"))
     m_new = gl.maximum(m, gl.max(s, 1) * to_log2)
     m_finite = gl.where(m_new == float("-inf"), 0.0, m_new)
-    p = gl.exp2(s * to_log2 - m_finite[:, None])
+    if SOFTCAP or ALIBI:
+        p = gl.exp2(s - m_finite[:, None])
+    else:
+        shrink = _shrink(m_finite)
+        p = gl.exp2(s * (to_log2 * shrink)[:, None] - (m_finite * shrink)[:, None])
     alpha = gl.exp2(m - m_finite)
     l = l * alpha + gl.sum(p, 1)
     return p, m_new, l, alpha
