@@ -23,8 +23,7 @@ java() {
   $before "$here/runtime/bin/java" --enable-native-access=ALL-UNNAMED -Dguice_custom_class_loading=CHILD \
     --sun-misc-unsafe-memory-access=allow --add-modules=jdk.incubator.vector "-Dbifocal.cuda.packs=$here/packs" \
     "-Dbifocal.bench.peers=$here/peers" "-Dbifocal.bench.commit=$(cat "$here/commit")" ${BIFOCAL_SEED:+-Dbifocal.seed=$BIFOCAL_SEED} \
-    ${BIFOCAL_SCALE:+-Dbifocal.conformance.scale=$BIFOCAL_SCALE} ${BIFOCAL_FA4:+-Dbifocal.fa4=$BIFOCAL_FA4} \
-    "-Dbifocal.tvm=$here/packs/flashinfer/sm_90a/libtvm_ffi.so" "$@"
+    ${BIFOCAL_SCALE:+-Dbifocal.conformance.scale=$BIFOCAL_SCALE} "$@"
 }
 
 bifocal() {

@@ -9,6 +9,8 @@ import bifocal.composite.guice.PlatformModule;
 import bifocal.core.backend.BackendName;
 import bifocal.core.device.Platform;
 import bifocal.core.host.HostCheck;
+import bifocal.cuda.flashattention.FlashAttentionBackend;
+import bifocal.cuda.flashattention.ForwardHost;
 import bifocal.cuda.flashinfer.FlashInferBackend;
 import bifocal.cuda.flashinfer.FlashInferHost;
 import bifocal.cuda.host.CudaHostCheck;
@@ -63,6 +65,9 @@ public final class CudaAttentionModule extends AbstractModule implements Platfor
     backends(binder())
         .addBinding(FlashInferBackend.NAME)
         .toInstance(new FlashInferBackend(FlashInferHost.beside(host)));
+    backends(binder())
+        .addBinding(FlashAttentionBackend.NAME)
+        .toInstance(new FlashAttentionBackend(ForwardHost.beside(host)));
     composites(binder())
         .bind(TRITON_FLASHINFER_SM90)
         .of(TritonAttnBackend.NAME, FlashInferBackend.NAME)
@@ -72,7 +77,7 @@ public final class CudaAttentionModule extends AbstractModule implements Platfor
         .bind(TRITON_PAIR)
         .of(TritonAttnBackend.NAME, TritonCausalBackend.NAME)
         .routedBy(MMPrefixAttentionRouting.class);
-    platforms(binder()).addBinding().toInstance(CudaBackends.policy());
+    platforms(binder()).addBinding().toInstance(CudaBackends.policy(InstalledPackages::of));
     CudaBackends.bindComposites(composites(binder()));
   }
 }

@@ -14,7 +14,6 @@ import bifocal.cuda.driver.CudaStream;
 import bifocal.cuda.memory.CudaMemory;
 import bifocal.cuda.memory.DeviceBlock;
 import bifocal.cuda.memory.StreamBlockMemory;
-import io.vavr.collection.HashSet;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
@@ -50,7 +49,7 @@ final class CudaSession implements DeviceSession {
 
   @Override
   public DeviceProfile profile() {
-    return context.device().profile(HashSet.empty());
+    return context.device().profile(InstalledPackages.of(context.device().capability()));
   }
 
   @Override

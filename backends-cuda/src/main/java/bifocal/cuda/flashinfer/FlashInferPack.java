@@ -1,6 +1,7 @@
 package bifocal.cuda.flashinfer;
 
 import bifocal.core.device.ComputeCapability;
+import bifocal.cuda.pack.PackFile;
 import bifocal.cuda.pack.PackRefusal;
 import io.vavr.collection.Map;
 import io.vavr.collection.Seq;
@@ -10,9 +11,6 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.security.MessageDigest;
-import java.security.NoSuchAlgorithmException;
-import java.util.HexFormat;
 
 /**
  * Modules in a directory, whose manifest was read and found to be for a device. Files are checked
@@ -133,40 +131,6 @@ public record FlashInferPack(
   }
 
   private Validation<PackRefusal, Path> checked(String what, String name, String sha256) {
-    Path file = directory.resolve(name);
-    if (!Files.isRegularFile(file)) {
-      return Validation.invalid(
-          new PackRefusal(
-              PackRefusal.Code.FILE_MISSING, what, "nothing at " + file, "its file", REMEDY));
-    }
-    try {
-      byte[] content = Files.readAllBytes(file);
-      String hash = HexFormat.of().formatHex(sha256().digest(content));
-      return hash.equals(sha256)
-          ? Validation.valid(file)
-          : Validation.invalid(
-              new PackRefusal(
-                  PackRefusal.Code.HASH,
-                  what,
-                  content.length + " bytes with sha256 " + hash,
-                  "sha256 " + sha256,
-                  "the file is cut off or changed: build the pack again"));
-    } catch (IOException e) {
-      return Validation.invalid(
-          new PackRefusal(
-              PackRefusal.Code.FILE_MISSING,
-              file.toString(),
-              "unreadable: " + e.getMessage(),
-              "a readable file",
-              ""));
-    }
-  }
-
-  private static MessageDigest sha256() {
-    try {
-      return MessageDigest.getInstance("SHA-256");
-    } catch (NoSuchAlgorithmException e) {
-      throw new AssertionError("every JDK has SHA-256", e);
-    }
+    return new PackFile(directory, name, sha256).checked(what, REMEDY);
   }
 }

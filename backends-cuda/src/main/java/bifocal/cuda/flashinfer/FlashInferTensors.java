@@ -14,11 +14,12 @@ import bifocal.core.tensor.TensorView;
  * @param layer the layer
  * @param device where its tensors are
  */
-record FlashInferTensors(AttentionLayerSpec.Dense layer, Device device) {
+public record FlashInferTensors(AttentionLayerSpec.Dense layer, Device device) {
   private static final int VECTOR = 8;
   private static final int VECTOR_BYTES = 16;
 
-  void requireQueries(TensorView q, int tokens) {
+  /** Queries, read as vectors. */
+  public void requireQueries(TensorView q, int tokens) {
     requireRows(q, "queries", tokens);
     boolean aligned =
         q.stride(2) == 1
@@ -30,7 +31,8 @@ record FlashInferTensors(AttentionLayerSpec.Dense layer, Device device) {
     }
   }
 
-  void requireOutput(TensorView out, int tokens) {
+  /** Outputs, whose rows and heads follow each other. */
+  public void requireOutput(TensorView out, int tokens) {
     requireRows(out, "output", tokens);
     boolean together =
         out.stride(2) == 1
@@ -42,7 +44,8 @@ record FlashInferTensors(AttentionLayerSpec.Dense layer, Device device) {
     }
   }
 
-  void requireLse(TensorView lse, int tokens) {
+  /** Log-sum-exps, whose rows follow each other. */
+  public void requireLse(TensorView lse, int tokens) {
     if (lse.dtype() != DType.FP32) {
       throw BifocalException.of(ErrorCode.DTYPE_MISMATCH, "log-sum-exp", lse.dtype(), DType.FP32);
     }

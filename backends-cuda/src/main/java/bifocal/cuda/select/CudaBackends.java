@@ -4,12 +4,15 @@ import static bifocal.composite.guice.AttentionBinder.capabilityMajor;
 
 import bifocal.composite.guice.CompositeBinder;
 import bifocal.core.backend.AttentionBackend;
+import bifocal.core.device.ComputeCapability;
 import bifocal.core.select.DeclaredBackend;
 import bifocal.core.select.KnownBackend;
 import bifocal.core.select.PlatformPolicy;
 import bifocal.routing.MMPrefixAttentionRouting;
 import io.vavr.collection.Seq;
+import io.vavr.collection.Set;
 import io.vavr.collection.Vector;
+import java.util.function.Function;
 
 /** All backends of the platform, and its composites. */
 public final class CudaBackends {
@@ -28,7 +31,6 @@ public final class CudaBackends {
   /** Every backend that is not a composite and is declared without kernels. */
   public static Seq<AttentionBackend<?>> all() {
     return Vector.<AttentionBackend<?>>of(
-            DeclaredBackend.needing(FLASH_ATTENTION, FlashAttention.DECLARATION),
             DeclaredBackend.needing(FLASH_ATTENTION, FlashAttentionDiffKv.DECLARATION),
             DeclaredBackend.needing(TRITON_PACK, TritonAttentionDiffKv.DECLARATION),
             DeclaredBackend.needing(TRITON_PACK, TurboQuant.DECLARATION),
@@ -69,6 +71,11 @@ public final class CudaBackends {
   /** How the platform chooses. */
   public static PlatformPolicy policy() {
     return new CudaPolicy(CudaLatentPolicy::plan);
+  }
+
+  /** How the platform chooses on a host with these optional kernel packages. */
+  public static PlatformPolicy policy(Function<ComputeCapability, Set<String>> packages) {
+    return new CudaPolicy(CudaLatentPolicy::plan, packages);
   }
 
   /** Says the composites. */

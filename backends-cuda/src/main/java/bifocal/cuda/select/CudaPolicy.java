@@ -5,6 +5,7 @@ import bifocal.core.backend.BackendName;
 import bifocal.core.backend.InvalidReason;
 import bifocal.core.backend.KernelSettings.FlashAttentionVersion;
 import bifocal.core.cache.KvCacheDtype;
+import bifocal.core.device.ComputeCapability;
 import bifocal.core.device.DeviceProfile;
 import bifocal.core.device.Platform;
 import bifocal.core.error.BifocalException;
@@ -23,12 +24,15 @@ import bifocal.core.select.PlatformPolicy;
 import bifocal.core.select.PriorityList;
 import bifocal.core.select.SelectionPlan;
 import bifocal.core.select.SelectionRequest;
+import bifocal.cuda.driver.CudaDevice;
 import bifocal.cuda.driver.CudaProbe;
 import io.vavr.collection.HashSet;
 import io.vavr.collection.Seq;
+import io.vavr.collection.Set;
 import io.vavr.collection.Vector;
 import io.vavr.control.Option;
 import io.vavr.control.Validation;
+import java.util.function.Function;
 
 /**
  * How CUDA chooses: lists by compute capability, a composite in front where images must see their
@@ -61,10 +65,21 @@ public final class CudaPolicy implements PlatformPolicy {
   private static final Seq<BackendName> BLOCK_SPARSE = names(KnownBackend.MINIMAX_M3_SPARSE);
 
   private final LatentPolicy latent;
+  private final Function<ComputeCapability, Set<String>> packages;
 
   /** The policy of dense layers, and another for latent ones. */
   public CudaPolicy(LatentPolicy latent) {
+    this(latent, capability -> HashSet.empty());
+  }
+
+  /**
+   * A policy that knows which optional kernel packages a probed host has.
+   *
+   * @param packages those of a device of this host, by its compute capability
+   */
+  public CudaPolicy(LatentPolicy latent, Function<ComputeCapability, Set<String>> packages) {
     this.latent = latent;
+    this.packages = packages;
   }
 
   @Override
@@ -80,8 +95,10 @@ public final class CudaPolicy implements PlatformPolicy {
   @Override
   public Option<DeviceProfile> probe() {
     return switch (CudaProbe.look()) {
-      case CudaProbe.Present present ->
-          Option.some(present.devices().head().profile(HashSet.empty()));
+      case CudaProbe.Present present -> {
+        CudaDevice first = present.devices().head();
+        yield Option.some(first.profile(packages.apply(first.capability())));
+      }
       case CudaProbe.Absent absent -> Option.none();
     };
   }

@@ -31,8 +31,9 @@ import io.vavr.control.Option;
  * this class declares as the reference: version 4 also runs on 9.x, for head size 512 and where a
  * model's policy promotes all layers.
  */
-final class FlashAttention {
-  static final BackendName NAME = BackendName.of("FLASH_ATTN");
+public final class FlashAttention {
+  /** Its name. */
+  public static final BackendName NAME = BackendName.of("FLASH_ATTN");
 
   private static final int PAGE_OF_HEAD_256 = 128;
   private static final int PAGE_ON_XPU = 64;
@@ -135,7 +136,8 @@ final class FlashAttention {
                       LinkedHashSet.of(Platform.CUDA, Platform.XPU),
                       Vector.of(DeviceSupport.Range.from(8, 0))))));
 
-  static final BackendDeclaration DECLARATION =
+  /** What is declared of it. */
+  public static final BackendDeclaration DECLARATION =
       BackendDeclaration.of(NAME, ROWS, SOME_VERSION, FlashAttention::variant)
           .but(FlashAttention::sinksNeedHopper)
           .but(FlashAttention::quantizedCacheNeedsItsVersion)

@@ -84,10 +84,15 @@ public final class TritonHost {
     }
   }
 
-  private static Path packs() {
+  /** The directory of kernel packs, where one was named. */
+  public static Option<Path> named() {
     return Option.of(System.getProperty(PROPERTY))
         .orElse(() -> Option.of(System.getenv(ENVIRONMENT)))
-        .map(Path::of)
+        .map(Path::of);
+  }
+
+  private static Path packs() {
+    return named()
         .getOrElseThrow(
             () ->
                 BifocalException.of(

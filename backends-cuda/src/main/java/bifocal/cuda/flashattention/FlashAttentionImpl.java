@@ -1,0 +1,164 @@
+package bifocal.cuda.flashattention;
+
+import bifocal.core.backend.AttentionImpl;
+import bifocal.core.backend.AttentionOutput;
+import bifocal.core.backend.KvInput;
+import bifocal.core.backend.LaunchContext;
+import bifocal.core.batch.SlotMapping;
+import bifocal.core.cache.KvCacheSpec;
+import bifocal.core.cache.KvCacheView;
+import bifocal.core.error.BifocalException;
+import bifocal.core.error.ErrorCode;
+import bifocal.core.layer.AttentionLayerSpec;
+import bifocal.core.tensor.TensorView;
+import bifocal.cuda.driver.CudaLaunchContext;
+import bifocal.cuda.flashattention.FlashAttentionStep.Call;
+import bifocal.cuda.flashinfer.FlashInferTensors;
+import bifocal.cuda.triton.KvWriter;
+import bifocal.tvm.DeviceStream;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Runs one layer: the calls of its step. Every shape, type and bound is checked before an address
+ * reaches a forward.
+ */
+final class FlashAttentionImpl implements AttentionImpl<FlashAttentionMetadata> {
+  private final ForwardDevice device;
+  private final AttentionLayerSpec.Dense layer;
+  private final KvCacheSpec cache;
+  private final FlashInferTensors tensors;
+  private final KvWriter writer;
+  private @Nullable ForwardCall causal;
+  private @Nullable ForwardCall bounded;
+  private @Nullable CacheSides sides;
+  private @Nullable DeviceStream stream;
+  private boolean closed;
+
+  private FlashAttentionImpl(
+      ForwardDevice device, AttentionLayerSpec.Dense layer, KvCacheSpec cache, KvWriter writer) {
+    this.device = device;
+    this.layer = layer;
+    this.cache = cache;
+    this.tensors = new FlashInferTensors(layer, device.context().place());
+    this.writer = writer;
+  }
+
+  /**
+   * Prepares a layer.
+   *
+   * @throws BifocalException {@code UNSUPPORTED} for what no forward computes, {@code
+   *     NATIVE_MISSING} for what the packs lack
+   */
+  static FlashAttentionImpl of(
+      ForwardDevice device, AttentionLayerSpec.Dense layer, KvCacheSpec cache) {
+    CacheSides.requirePlain(cache);
+    return new FlashAttentionImpl(
+        device, layer, cache, KvWriter.of(device.kernels(), layer, cache));
+  }
+
+  @Override
+  public void writeKv(LaunchContext launch, KvInput input, KvCacheView view, SlotMapping mapping) {
+    launch.requireOwner();
+    requireOpen();
+    writer.write(CudaLaunchContext.of(launch), input, view, mapping);
+  }
+
+  @Override
+  public void forward(
+      LaunchContext launch,
+      TensorView q,
+      KvCacheView view,
+      FlashAttentionMetadata metadata,
+      AttentionOutput output) {
+    launch.requireOwner();
+    CudaLaunchContext cuda = CudaLaunchContext.of(launch);
+    requireOpen();
+    FlashAttentionStep step = current(metadata);
+    requireCache(cuda, view, step);
+    tensors.requireQueries(q, step.tokens());
+    tensors.requireOutput(output.out(), step.tokens());
+    TensorView sums = step.sums();
+    if (output.lse().isDefined()) {
+      sums = output.lse().get();
+      tensors.requireLse(sums, step.tokens());
+    }
+    for (int i = 0; i < step.calls().size(); i++) {
+      Call call = step.calls().get(i);
+      CacheSides both = sides(view);
+      prepared(call, both, q).run(stream(cuda), call, step.tokens(), q, both, output.out(), sums);
+    }
+  }
+
+  private static FlashAttentionStep current(FlashAttentionMetadata metadata) {
+    return switch (metadata) {
+      case FlashAttentionStep step -> {
+        step.workspace().requireOpen();
+        yield step;
+      }
+    };
+  }
+
+  private void requireCache(CudaLaunchContext launch, KvCacheView view, FlashAttentionStep step) {
+    view.requireOpen();
+    if (!view.spec().equals(cache)) {
+      throw BifocalException.of(
+          ErrorCode.KV_INCOMPATIBLE, "contract of a KV cache", view.spec(), cache);
+    }
+    if (!view.device().equals(launch.device())) {
+      throw BifocalException.of(
+          ErrorCode.DEVICE_MISMATCH, "KV cache", view.device(), launch.device());
+    }
+    if (step.largestBlock() >= view.numBlocks()) {
+      throw BifocalException.of(
+          ErrorCode.BLOCK_OUT_OF_RANGE,
+          "block of the block table",
+          step.largestBlock(),
+          "0.." + (view.numBlocks() - 1));
+    }
+  }
+
+  private CacheSides sides(KvCacheView view) {
+    CacheSides known = sides;
+    if (known == null || known.view() != view) {
+      known = CacheSides.of(view);
+      sides = known;
+    }
+    return known;
+  }
+
+  private DeviceStream stream(CudaLaunchContext launch) {
+    DeviceStream known = stream;
+    if (known == null || known.handle() != launch.stream()) {
+      known = DeviceStream.of(launch.device(), launch.stream());
+      stream = known;
+    }
+    return known;
+  }
+
+  private ForwardCall prepared(Call call, CacheSides both, TensorView rows) {
+    ForwardCall known = call.key().window() ? bounded : causal;
+    if (known == null || known.owner() != Thread.currentThread()) {
+      known = new ForwardCall(device.function(call.key()), layer, call, both, rows);
+      if (call.key().window()) {
+        bounded = known;
+      } else {
+        causal = known;
+      }
+    }
+    return known;
+  }
+
+  private void requireOpen() {
+    if (closed) {
+      throw BifocalException.of(ErrorCode.CLOSED, "the layer's implementation was closed");
+    }
+  }
+
+  @Override
+  public void close() {
+    if (!closed) {
+      closed = true;
+      writer.close();
+    }
+  }
+}
