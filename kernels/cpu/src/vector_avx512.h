@@ -95,9 +95,9 @@ INLINE vf vf_load_e4m3(const uint8_t *p) {
 INLINE void vf_load_e4m3_pair(const uint8_t *p, vf *lo, vf *hi) {
     const __m512i x = _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)p));
     const __m512i half = _mm512_and_si512(_mm512_slli_epi16(x, 7), _mm512_set1_epi16((short)0xBFFF));
-    const __m512i magnitude = _mm512_and_si512(half, _mm512_set1_epi16(0x3F80));
-    const __mmask32 nan = _mm512_cmpeq_epi16_mask(magnitude, _mm512_set1_epi16(0x3F80));
-    const __m512i safe = _mm512_mask_mov_epi16(half, nan, _mm512_set1_epi16(0x7E00));
+    // One more carries into the highest bit of the exponent only where all below are set: a half that is no number, too.
+    const __m512i more = _mm512_add_epi16(half, _mm512_set1_epi16(0x80));
+    const __m512i safe = _mm512_ternarylogic_epi32(half, more, _mm512_set1_epi16(0x4000), 0xF8); // half | (more & 0x4000)
     *lo = _mm512_cvtph_ps(_mm512_castsi512_si256(safe));
     *hi = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(safe, 1));
 }
