@@ -3,17 +3,13 @@
 // group. Few rows read the cache directly (decode.h); many rows use register tiles on K and V as they lie in the cache
 // where the types allow, or on a copy in the scratch (expand.h).
 
-#if HAS_TILES
 #define TILE_TOKENS 256
-#define MOST_ROWS 512
-#define BLOCK_ROWS 32
-#define NO_MAXIMUM -3.4e38f // taken off the scores of a row that has seen none, so that any is far above
-#else
-#define TILE_TOKENS 256
-#define MOST_ROWS 384 // of an item, where one token's heads are not already more: they share each tile of K and V
-#define BLOCK_ROWS 48 // of them that pass through the scores at a time, likewise
-#define NO_MAXIMUM 0.0f
-#endif
+// Rows of an item, where one token's heads are not already more: they share each tile of K and V. On matrix tiles and without.
+#define MOST_ROWS(TILES) ((TILES) ? 512 : 384)
+// Rows that pass through the scores at a time, likewise.
+#define BLOCK_ROWS(TILES) ((TILES) ? 32 : 48)
+// Taken off the scores of a row that has seen none on matrix tiles, so that any is far above.
+#define NO_MAXIMUM -3.4e38f
 
 struct plan {
     int group;
@@ -34,17 +30,21 @@ struct plan {
     int64_t q, o, s, s_stride, maximum, sum, shift, factor, key_first, key_last, p, k_scales, v_scales, tail, k, v, v_rows, size;
 };
 
-static int most_tokens(const bifocal_cpu_params *p) { return larger(1, MOST_ROWS / (p->num_q_heads / p->cache.num_kv_heads)); }
-
 static int bf16_arithmetic(const bifocal_cpu_params *p) {
     const int type = p->cache.dtype;
     return HAS_DOT && p->q_dtype == BF16 && type != F32 && type != F16;
 }
 
+static int on_matrix_tiles(const bifocal_cpu_params *p) { return HAS_TILES && bf16_arithmetic(p); }
+
+static int most_tokens(const bifocal_cpu_params *p) {
+    return larger(1, MOST_ROWS(on_matrix_tiles(p)) / (p->num_q_heads / p->cache.num_kv_heads));
+}
+
 // So many that most rows of a block of 32 or 64 are in use.
 static int tokens_of_block(int group, int tiles) {
-    const int rows = tiles && BLOCK_ROWS / group * group < BLOCK_ROWS - 4 ? 2 * BLOCK_ROWS : BLOCK_ROWS;
-    return larger(1, rows / group);
+    const int rows = BLOCK_ROWS(tiles);
+    return larger(1, (tiles && rows / group * group < rows - 4 ? 2 * rows : rows) / group);
 }
 
 static int64_t part(int64_t *size, int64_t bytes) {
@@ -61,7 +61,7 @@ static struct plan make_plan(const bifocal_cpu_params *p) {
     n.head_v = c->head_size_v;
     n.padded_v = (int)round_up(n.head_v, 16);
     n.in_bf16 = bf16_arithmetic(p);
-    n.tiles = n.in_bf16 && HAS_TILES;
+    n.tiles = on_matrix_tiles(p);
     // Matrix tiles are 16 slots wide.
     n.slots_k = n.tiles ? (n.head_k + 31) / 32 * 16 : n.in_bf16 ? n.head_k / 2 : n.head_k;
     n.direct_k = c->dtype == (n.in_bf16 ? BF16 : F32) && (!n.tiles || n.head_k % 32 == 0);

@@ -202,36 +202,52 @@ static void use_probabilities(struct block *b, struct beside *x) {
 
 static int pieces_left(const struct block *b) { return b ? (b->w->plan->padded_v - b->column + 31) / 32 : 0; }
 
-// Softcap, ALiBi and token scales; -inf for keys that a row does not see.
-static void strip_logits(const struct block *b, float *scores, int strip) {
+INLINE __mmask16 lanes(int first, int end) { return (__mmask16)(((1u << clip(end, 0, 16)) - 1u) & ~((1u << clip(first, 0, 16)) - 1u)); }
+
+// -inf for keys that the rows do not see.
+static void mask_rows(float *scores, int row, int rows, struct range k) {
+    const vf none = vf_set(-INFINITY);
+    for (int i = 0; i < STRIP / 16; i++) {
+        const __mmask16 visible = lanes(k.first - i * 16, k.end - i * 16);
+        for (int r = row; visible != 0xFFFF && r < row + rows; r++) {
+            float *s = score_at(scores, r, i);
+            vf_store(s, _mm512_mask_mov_ps(none, visible, vf_load(s)));
+        }
+    }
+}
+
+// Softcap, ALiBi and token scales.
+static void transform_strip_row(const struct block *b, float *scores, int strip, int r, struct range k) {
     const struct work *w = b->w;
     const struct plan *plan = w->plan;
-    const int from = b->first + strip * STRIP;
-    const int n = smaller(STRIP, b->end - from);
+    const int token = (b->row + r) / plan->group;
     struct transform transform = w->transform;
     transform.token_scales = b->k_scales ? b->k_scales + strip * STRIP : 0;
-    const vf none = vf_set(-INFINITY);
-    for (int r = 0; r < b->rows; r++) {
-        const int token = (b->row + r) / plan->group;
-        struct range k = seen(w, token, from, n);
+    const float *slopes = w->params->alibi_slopes;
+    transform.slope = slopes ? slopes[w->item->kv_head * plan->group + (b->row + r) % plan->group] : 0;
+    const int64_t position = (int64_t)w->item->position + w->first_token + token;
+    float s[STRIP];
+    UNROLL for (int i = 0; i < STRIP; i += 16) {
+        vf_store(s + i, vf_load(score_at(scores, r, i / 16)));
+    }
+    transform_row(&transform, s, k.first / LANES * LANES, k.end, (float)(b->first + strip * STRIP - position));
+    UNROLL for (int i = 0; i < STRIP; i += 16) {
+        vf_store(score_at(scores, r, i / 16), vf_load(s + i));
+    }
+}
+
+// Scores to logits; -inf for keys that a row does not see.
+static void strip_logits(const struct block *b, float *scores, int strip) {
+    const struct work *w = b->w;
+    const int group = w->plan->group;
+    const int from = b->first + strip * STRIP;
+    for (int row = 0; row < b->rows; row += group) {
+        struct range k = seen(w, (b->row + row) / group, from, smaller(STRIP, b->end - from));
         k = k.first < k.end ? k : (struct range){0, 0};
-        if (!w->transformed && k.first == 0 && k.end == STRIP) {
-            continue;
+        for (int r = row; w->transformed && k.first < k.end && r < row + group; r++) {
+            transform_strip_row(b, scores, strip, r, k);
         }
-        float s[STRIP];
-        UNROLL for (int i = 0; i < STRIP; i += LANES) {
-            vf_store(s + i, vf_load(score_at(scores, r, i / 16)));
-        }
-        if (w->transformed && k.first < k.end) {
-            const float *slopes = w->params->alibi_slopes;
-            transform.slope = slopes ? slopes[w->item->kv_head * plan->group + (b->row + r) % plan->group] : 0;
-            const int64_t position = (int64_t)w->item->position + w->first_token + token;
-            transform_row(&transform, s, k.first / LANES * LANES, k.end, (float)(from - position));
-        }
-        UNROLL for (int i = 0; i < STRIP; i += LANES) {
-            const vf x = vf_first(clip(k.end - i, 0, LANES), vf_load(s + i), none);
-            vf_store(score_at(scores, r, i / 16), vf_first(clip(k.first - i, 0, LANES), none, x));
-        }
+        mask_rows(scores, row, group, k);
     }
 }
 
