@@ -3,6 +3,7 @@ package bifocal.cuda.flashattention;
 import bifocal.core.tensor.TensorView;
 import bifocal.core.workspace.WorkspaceView;
 import java.util.List;
+import java.util.stream.Collectors;
 
 /**
  * What one step's calls read.
@@ -16,6 +17,11 @@ import java.util.List;
 record FlashAttentionStep(
     WorkspaceView workspace, int tokens, int largestBlock, List<Call> calls, TensorView sums)
     implements FlashAttentionMetadata {
+
+  @Override
+  public String kernels() {
+    return calls.stream().map(call -> call.key().label()).collect(Collectors.joining("; "));
+  }
 
   /**
    * One call of a forward.
