@@ -35,6 +35,9 @@ class FlashAttentionStepTest {
 
         @Override
         public void requireOpen() {}
+
+        @Override
+        public void markDirty() {}
       };
 
   private static Call call(boolean window) {
