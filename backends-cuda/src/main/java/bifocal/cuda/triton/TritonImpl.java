@@ -15,11 +15,9 @@ import bifocal.core.tensor.DType;
 import bifocal.core.tensor.TensorView;
 import bifocal.cuda.driver.CudaContext;
 import bifocal.cuda.driver.CudaLaunchContext;
-import bifocal.cuda.driver.CudaStream;
 import bifocal.cuda.memory.LaunchMemory;
 import io.vavr.control.Option;
 import java.lang.foreign.Arena;
-import org.jspecify.annotations.Nullable;
 
 /**
  * Runs one layer: a launch for tiles of many queries, one for tiles of few, and one that merges the
@@ -27,17 +25,15 @@ import org.jspecify.annotations.Nullable;
  * kernel.
  */
 final class TritonImpl implements AttentionImpl<TritonMetadata> {
-  private final TritonDevice device;
   private final TritonVariant variant;
   private final KvCacheSpec cache;
   private final TritonTensors tensors;
   private final LayerConstants constants;
+  private final StreamSlots slots;
   private final LaunchMemory memory;
   private final LayerLaunches launches;
   private final Option<LayerLaunches> wide;
   private final WriteLaunch write;
-  private @Nullable SlotUpload slots;
-  private long slotsStream;
 
   private TritonImpl(
       TritonDevice device,
@@ -50,11 +46,11 @@ final class TritonImpl implements AttentionImpl<TritonMetadata> {
     CudaContext context = device.context();
     LayerKernels kernels = LayerKernels.of(device.pack(), variant, layer, cache);
     CacheGeometry geometry = CacheGeometry.of(cache);
-    this.device = device;
     this.variant = variant;
     this.cache = cache;
     this.tensors = new TritonTensors(layer, context.place());
     this.constants = constants;
+    this.slots = new StreamSlots(device);
     this.memory = memory;
     this.launches = LayerLaunches.of(device, kernels, layer, geometry, constants, arena);
     this.wide =
@@ -103,20 +99,9 @@ final class TritonImpl implements AttentionImpl<TritonMetadata> {
     tensors.requireKeyValues(dense.k(), "keys", tokens);
     tensors.requireKeyValues(dense.v(), "values", tokens);
     if (tokens > 0) {
-      long address = slots(cuda.queue()).address(cuda.queue(), mapping, view);
+      long address = slots.address(cuda.queue(), mapping, view);
       write.run(cuda.queue(), dense.k(), dense.v(), view, address, Math.toIntExact(tokens));
     }
-  }
-
-  /** Looked up again only when another stream comes. */
-  private SlotUpload slots(CudaStream stream) {
-    SlotUpload known = slots;
-    if (known == null || slotsStream != stream.handle()) {
-      known = device.slots(stream);
-      slots = known;
-      slotsStream = stream.handle();
-    }
-    return known;
   }
 
   @Override
