@@ -14,6 +14,8 @@ import bifocal.core.cache.KvCacheDtype;
 import bifocal.cuda.driver.CudaContext;
 import bifocal.cuda.driver.CudaLaunchContext;
 import bifocal.cuda.driver.CudaStream;
+import bifocal.cuda.flashattention.FlashAttentionBackend;
+import bifocal.cuda.flashattention.ForwardHost;
 import bifocal.cuda.flashinfer.DecodeKernels;
 import bifocal.cuda.flashinfer.FlashInferBackend;
 import bifocal.cuda.flashinfer.FlashInferHost;
@@ -42,6 +44,7 @@ public final class CudaBenchmarkSuite implements BenchmarkSuite {
 
   private final TritonHost host;
   private final FlashInferHost modules;
+  private final ForwardHost forwards;
 
   /** Over the device and kernel packs of this host. */
   public CudaBenchmarkSuite() {
@@ -52,6 +55,7 @@ public final class CudaBenchmarkSuite implements BenchmarkSuite {
   public CudaBenchmarkSuite(TritonHost host) {
     this.host = host;
     this.modules = FlashInferHost.beside(host);
+    this.forwards = ForwardHost.beside(host);
   }
 
   @Override
@@ -230,15 +234,9 @@ public final class CudaBenchmarkSuite implements BenchmarkSuite {
     private Seq<LoweredCost> lowered(GpuWork work, GpuTimer timer) {
       Seq<LoweredCost> costs =
           Vector.of(lowered("", lowering(), new TritonCausalBackend(host), work, timer));
-      return serves(flashInfer(), work.withoutImages())
-          ? costs.append(
-              lowered(
-                  " by " + FlashInferBackend.NAME,
-                  loweringTo(flashInfer()),
-                  flashInfer(),
-                  work,
-                  timer))
-          : costs;
+      return costs.appendAll(
+          others(work.withoutImages())
+              .map(fast -> lowered(" by " + fast.name(), loweringTo(fast), fast, work, timer)));
     }
 
     private <A extends AttentionMetadata, B extends AttentionMetadata> LoweredCost lowered(
@@ -262,6 +260,12 @@ public final class CudaBenchmarkSuite implements BenchmarkSuite {
 
     private FlashInferBackend flashInfer() {
       return new FlashInferBackend(modules);
+    }
+
+    /** Fast children of other makers that have kernels here for a work. */
+    private Seq<AttentionBackend<?>> others(GpuWork work) {
+      return Vector.<AttentionBackend<?>>of(flashInfer(), new FlashAttentionBackend(forwards))
+          .filter(backend -> serves(backend, work));
     }
 
     /** Whether a backend has kernels here for a work. */
@@ -289,16 +293,20 @@ public final class CudaBenchmarkSuite implements BenchmarkSuite {
           Vector.of(
               turn("split", pair(host, routing), whole, work, timer),
               turn("lowered", lowering(), whole, work, timer));
-      if (!serves(flashInfer(), work.withoutImages())) {
-        return turns;
-      }
-      String with = " to " + FlashInferBackend.NAME;
+      return turns.appendAll(
+          others(work.withoutImages()).flatMap(fast -> turns(fast, whole, work, timer)));
+    }
+
+    private Seq<Turns> turns(
+        AttentionBackend<?> fast, Turns.Named<?> whole, GpuWork work, GpuTimer timer) {
+      MMPrefixAttentionRouting routing = new MMPrefixAttentionRouting();
+      String with = " to " + fast.name();
       GpuWork text = work.withoutImages();
-      Turns.Named<?> alone = new Turns.Named<>(FlashInferBackend.NAME.value(), flashInfer());
-      return turns
-          .append(turn("split" + with, pair(host, flashInfer(), routing), whole, work, timer))
-          .append(turn("lowered" + with, loweringTo(flashInfer()), whole, work, timer))
-          .append(turn("pair, text", pair(host, flashInfer(), routing), alone, text, timer));
+      Turns.Named<?> alone = new Turns.Named<>(fast.name().value(), fast);
+      return Vector.of(
+          turn("split" + with, pair(host, fast, routing), whole, work, timer),
+          turn("lowered" + with, loweringTo(fast), whole, work, timer),
+          turn("pair, text", pair(host, fast, routing), alone, text, timer));
     }
 
     private Turns turn(
@@ -341,26 +349,28 @@ public final class CudaBenchmarkSuite implements BenchmarkSuite {
           Vector.of(
               new Turns.Named<>("pair, lowered", lowering()),
               new Turns.Named<>(TritonAttnBackend.NAME.value(), new TritonAttnBackend(host)));
-      return serves(flashInfer(), work.withoutImages())
-          ? backends.append(
-              new Turns.Named<>("TRITON_FLASHINFER_SM90, lowered", loweringTo(flashInfer())))
-          : backends;
+      return backends.appendAll(
+          others(work.withoutImages())
+              .map(
+                  fast ->
+                      new Turns.Named<>(
+                          TritonAttnBackend.NAME + "+" + fast.name() + ", lowered",
+                          loweringTo(fast))));
     }
 
     private Seq<Turns.Named<?>> plain(GpuWork work) {
       Seq<Turns.Named<?>> backends =
           Vector.of(
               new Turns.Named<>(TritonCausalBackend.NAME.value(), new TritonCausalBackend(host)));
-      if (!serves(flashInfer(), work)) {
-        return backends;
-      }
-      String name = FlashInferBackend.NAME.value();
-      Seq<Turns.Named<?>> both = backends.append(new Turns.Named<>(name, flashInfer()));
-      return work.decode()
-          ? both.append(
+      Seq<Turns.Named<?>> all =
+          backends.appendAll(
+              others(work).map(fast -> new Turns.Named<>(fast.name().value(), fast)));
+      return work.decode() && serves(flashInfer(), work)
+          ? all.append(
               new Turns.Named<>(
-                  name + ", CUDA cores", new FlashInferBackend(modules, DecodeKernels.CUDA_CORES)))
-          : both;
+                  FlashInferBackend.NAME + ", CUDA cores",
+                  new FlashInferBackend(modules, DecodeKernels.CUDA_CORES)))
+          : all;
     }
 
     /** Of each work the fastest row. */
