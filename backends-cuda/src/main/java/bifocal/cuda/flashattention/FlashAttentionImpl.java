@@ -12,35 +12,28 @@ import bifocal.core.error.ErrorCode;
 import bifocal.core.layer.AttentionLayerSpec;
 import bifocal.core.tensor.TensorView;
 import bifocal.cuda.driver.CudaLaunchContext;
-import bifocal.cuda.flashattention.FlashAttentionStep.Call;
 import bifocal.cuda.flashinfer.FlashInferTensors;
+import bifocal.cuda.memory.LaunchMemory;
 import bifocal.cuda.triton.KvWriter;
-import bifocal.tvm.DeviceStream;
-import org.jspecify.annotations.Nullable;
 
 /**
  * Runs one layer: the calls of its step. Every shape, type and bound is checked before an address
  * reaches a forward.
  */
 final class FlashAttentionImpl implements AttentionImpl<FlashAttentionMetadata> {
-  private final ForwardDevice device;
-  private final AttentionLayerSpec.Dense layer;
   private final KvCacheSpec cache;
   private final FlashInferTensors tensors;
   private final KvWriter writer;
-  private @Nullable ForwardCall causal;
-  private @Nullable ForwardCall bounded;
-  private @Nullable CacheSides sides;
-  private @Nullable DeviceStream stream;
-  private boolean closed;
+  private final LaunchMemory memory;
+  private final LayerForwards forwards;
 
   private FlashAttentionImpl(
       ForwardDevice device, AttentionLayerSpec.Dense layer, KvCacheSpec cache, KvWriter writer) {
-    this.device = device;
-    this.layer = layer;
     this.cache = cache;
     this.tensors = new FlashInferTensors(layer, device.context().place());
     this.writer = writer;
+    this.memory = new LaunchMemory("the layer's implementation");
+    this.forwards = new LayerForwards(device, layer);
   }
 
   /**
@@ -59,7 +52,7 @@ final class FlashAttentionImpl implements AttentionImpl<FlashAttentionMetadata> 
   @Override
   public void writeKv(LaunchContext launch, KvInput input, KvCacheView view, SlotMapping mapping) {
     launch.requireOwner();
-    requireOpen();
+    memory.requireOpen();
     writer.write(CudaLaunchContext.of(launch), input, view, mapping);
   }
 
@@ -72,7 +65,7 @@ final class FlashAttentionImpl implements AttentionImpl<FlashAttentionMetadata> 
       AttentionOutput output) {
     launch.requireOwner();
     CudaLaunchContext cuda = CudaLaunchContext.of(launch);
-    requireOpen();
+    memory.requireOpen();
     FlashAttentionStep step = current(metadata);
     requireCache(cuda, view, step);
     tensors.requireQueries(q, step.tokens());
@@ -83,9 +76,7 @@ final class FlashAttentionImpl implements AttentionImpl<FlashAttentionMetadata> 
       tensors.requireLse(sums, step.tokens());
     }
     for (int i = 0; i < step.calls().size(); i++) {
-      Call call = step.calls().get(i);
-      CacheSides both = sides(view);
-      prepared(call, both, q).run(stream(cuda), call, step.tokens(), q, both, output.out(), sums);
+      forwards.run(cuda, step.calls().get(i), step.tokens(), q, view, output.out(), sums);
     }
   }
 
@@ -117,47 +108,10 @@ final class FlashAttentionImpl implements AttentionImpl<FlashAttentionMetadata> 
     }
   }
 
-  private CacheSides sides(KvCacheView view) {
-    CacheSides known = sides;
-    if (known == null || known.view() != view) {
-      known = CacheSides.of(view);
-      sides = known;
-    }
-    return known;
-  }
-
-  private DeviceStream stream(CudaLaunchContext launch) {
-    DeviceStream known = stream;
-    if (known == null || known.handle() != launch.stream()) {
-      known = DeviceStream.of(launch.device(), launch.stream());
-      stream = known;
-    }
-    return known;
-  }
-
-  private ForwardCall prepared(Call call, CacheSides both, TensorView rows) {
-    ForwardCall known = call.key().window() ? bounded : causal;
-    if (known == null || known.owner() != Thread.currentThread()) {
-      known = new ForwardCall(device.function(call.key()), layer, call, both, rows);
-      if (call.key().window()) {
-        bounded = known;
-      } else {
-        causal = known;
-      }
-    }
-    return known;
-  }
-
-  private void requireOpen() {
-    if (closed) {
-      throw BifocalException.of(ErrorCode.CLOSED, "the layer's implementation was closed");
-    }
-  }
-
   @Override
   public void close() {
-    if (!closed) {
-      closed = true;
+    if (memory.isOpen()) {
+      memory.close();
       writer.close();
     }
   }
