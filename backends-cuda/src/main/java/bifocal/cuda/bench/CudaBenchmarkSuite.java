@@ -6,6 +6,8 @@ import bifocal.core.backend.AttentionMetadata;
 import bifocal.core.backend.AttentionObserver;
 import bifocal.core.backend.AttentionRequest;
 import bifocal.core.backend.BackendName;
+import bifocal.core.backend.Deployment;
+import bifocal.core.backend.KernelSettings.FlashAttentionVersion;
 import bifocal.core.bench.BenchmarkReport;
 import bifocal.core.bench.BenchmarkRequest;
 import bifocal.core.bench.BenchmarkSuite;
@@ -268,11 +270,18 @@ public final class CudaBenchmarkSuite implements BenchmarkSuite {
           .filter(backend -> serves(backend, work));
     }
 
-    /** Whether a backend has kernels here for a work. */
+    /** Whether a backend has kernels here for a work: FlashAttention those of version 4. */
     private boolean serves(AttentionBackend<?> backend, GpuWork work) {
+      Deployment wantsVersion4 =
+          Deployment.PLAIN.withKernels(
+              Deployment.PLAIN.kernels().withFlashAttention(new FlashAttentionVersion(4, true)));
       return backend
           .missingOnThisHost(
-              AttentionRequest.of(work.layer(), context.device().profile(HashSet.empty())))
+              new AttentionRequest(
+                  work.layer(),
+                  context.device().profile(HashSet.of("fa4")),
+                  Option.none(),
+                  wantsVersion4))
           .isEmpty();
     }
 
