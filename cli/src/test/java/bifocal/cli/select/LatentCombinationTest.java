@@ -126,6 +126,15 @@ class LatentCombinationTest {
   }
 
   @Test
+  void theSparseBackendOfHopperObjectsToDenseLayersByItself() {
+    assertThat(
+            backend("FLASHINFER_MLA_SPARSE_SM90")
+                .checkCombination(Asking.request("--use-mla --capability 9.0").asked())
+                .map(InvalidReason::text))
+        .contains("FLASHINFER_MLA_SPARSE_SM90 requires sparse MLA");
+  }
+
+  @Test
   void megaAttentionTakesHeadsInGroupsOfEight() {
     assertThat(objection("FLASHMLA_MEGA_ATTN_DSV41", "--capability 10.0 --num-heads 24")).isEmpty();
   }
@@ -157,6 +166,9 @@ class LatentCombinationTest {
             + " without the mega attention ops.",
         "FLASHMLA_MEGA_ATTN_DSV41 | 10.0 | --assume no-flashmla-mega-permute | vllm._flashmla_C"
             + " predates the mega attention weight permutes.",
+        "FLASHMLA_MEGA_ATTN_DSV41 | 10.0 | --assume no-flashmla | vllm._flashmla_C is not available,"
+            + " likely was not compiled due to insufficient nvcc version or a supported arch was"
+            + " not in the list of target arches to compile for.",
         "FLASHMLA_MEGA_ATTN_DSV41 | 10.0 | --num-heads 12 | mega attention needs the local head"
             + " count (12) to be a multiple of 8.",
         "FLASHINFER_MLA_SPARSE_DSV41 | 10.0 | --kv-cache-dtype fp8_ds_mla |"
