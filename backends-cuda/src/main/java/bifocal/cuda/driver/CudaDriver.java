@@ -258,7 +258,10 @@ public final class CudaDriver {
       return SymbolLookup.libraryLookup(name, Arena.global());
     } catch (IllegalArgumentException e) {
       throw missing(name + " was not found by the system's loader", String.valueOf(e.getMessage()))
-          .withRemedy("install the NVIDIA driver, or name its library with -D" + PROPERTY + "=PATH")
+          .withRemedy(
+              "install the NVIDIA driver, or name its library with -D"
+                  + PROPERTY
+                  + "=PATH (to ./bifocal in BIFOCAL_JAVA_OPTIONS)")
           .causedBy(e);
     }
   }

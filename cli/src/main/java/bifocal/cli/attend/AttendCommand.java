@@ -14,6 +14,7 @@ import bifocal.cli.command.NamesRequests;
 import bifocal.cli.command.OutputOptions;
 import bifocal.cli.command.PolicyName;
 import bifocal.cli.route.RouteReport;
+import bifocal.composite.CompositeBackend;
 import bifocal.core.backend.AttentionBackend;
 import bifocal.core.backend.AttentionObserver;
 import bifocal.core.backend.AttentionRequest;
@@ -225,6 +226,11 @@ public final class AttendCommand implements Callable<Integer>, NamesRequests {
         catalog
             .get()
             .find(backend, named.policy(split, lowering ? Lowering.BOTH_WINDOWS : Lowering.OFF));
+    if (named != PolicyName.MM_PREFIX && !(found instanceof CompositeBackend<?, ?>)) {
+      throw CliFailure.of(
+          ErrorCode.INVALID_OPTION,
+          "--policy " + policy + ": " + found.name() + " is no pair, so nothing is routed");
+    }
     Accepted accepted =
         new BackendValidator(Scope.EXECUTION)
             .validate(found, request(given))

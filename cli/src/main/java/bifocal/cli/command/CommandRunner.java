@@ -53,6 +53,15 @@ public final class CommandRunner {
    * @return the exit status
    */
   public int run(String... arguments) {
+    int status = execute(arguments);
+    Option<String> loss =
+        console.out() instanceof StandardOutput results ? results.loss() : Option.none();
+    loss.forEach(
+        why -> console.err().println("bifocal: standard output cannot be written: " + why));
+    return loss.isDefined() ? Math.max(status, ExitStatus.FAILED.number()) : status;
+  }
+
+  private int execute(String... arguments) {
     List<String> given = List.of(arguments);
     commands
         .setOut(writer(console.out()))

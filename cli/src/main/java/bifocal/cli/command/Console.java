@@ -1,11 +1,7 @@
 package bifocal.cli.command;
 
-import java.io.BufferedOutputStream;
-import java.io.FileDescriptor;
-import java.io.FileOutputStream;
 import java.io.InputStream;
 import java.io.PrintStream;
-import java.nio.charset.StandardCharsets;
 import java.util.Map;
 
 /**
@@ -26,13 +22,6 @@ public record Console(
 
   /** The streams of this process; results are UTF-8 whatever the locale. */
   public static Console ofProcess() {
-    return new Console(
-        System.in,
-        new PrintStream(
-            new BufferedOutputStream(new FileOutputStream(FileDescriptor.out)),
-            true,
-            StandardCharsets.UTF_8),
-        System.err,
-        System.getenv());
+    return new Console(System.in, StandardOutput.ofProcess(), System.err, System.getenv());
   }
 }

@@ -220,6 +220,7 @@ public final class ReplayCommand implements Callable<Integer> {
     }
     requirePositive("--max-num-batched-tokens", maxBatchedTokens);
     requirePositive("--max-num-seqs", maxSeqs);
+    requireSomethingCaptured();
     report.ifPresent(Report::prepare);
     capture.ifPresent(this::prepareCapture);
     ModelShape shape = shape();
@@ -242,7 +243,14 @@ public final class ReplayCommand implements Callable<Integer> {
               : refused.append(new Refused(other.toUpperCase(Locale.ROOT), compared.getError()));
     }
     Outcome outcome =
-        new Replay(workload, groups, running, maxBatchedTokens, maxSeqs, seed, platform)
+        new Replay(
+                workload,
+                groups,
+                running,
+                Math.min(maxBatchedTokens, workload.positions()),
+                Math.min(maxSeqs, requests),
+                seed,
+                platform)
             .run(new Progress(console, requests));
     Seq<String> cautions = trace.isPresent() ? Vector.empty() : TraceFile.CAUTIONS;
     Summary summary =
@@ -330,6 +338,14 @@ public final class ReplayCommand implements Callable<Integer> {
 
   private static Selector selector() {
     return BifocalInjector.create(PlatformModules.detect().present()).getInstance(Selector.class);
+  }
+
+  private void requireSomethingCaptured() {
+    if (!captureTensors && capture.isEmpty()) {
+      throw BifocalException.of(
+              ErrorCode.INVALID_OPTION, "--no-capture-tensors", "no --capture", "a step to capture")
+          .withRemedy("add --capture STEP, or leave it out");
+    }
   }
 
   private void prepareCapture(int step) {

@@ -17,6 +17,13 @@ final class Report {
    * @throws BifocalException {@code INVALID_OPTION} when nothing can be written there
    */
   static void prepare(Path folder) {
+    if (folder.toString().isEmpty()) {
+      throw BifocalException.of(ErrorCode.INVALID_OPTION, "--report: '' names no folder")
+          .withRemedy("name one, or leave its value out for the default");
+    }
+    if (Files.exists(folder) && !Files.isDirectory(folder)) {
+      throw refused(folder, "a file");
+    }
     try {
       Files.createDirectories(folder);
     } catch (IOException e) {

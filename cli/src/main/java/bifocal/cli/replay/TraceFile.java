@@ -94,12 +94,20 @@ record TraceFile(String name, Seq<TraceRequest> requests) {
 
   /** Requests {@code first} to {@code first + count - 1}. */
   TraceFile window(int first, int count) {
-    if (first < 0 || count < 1 || (long) first + count > requests.size()) {
+    if (first < 0 || first >= requests.size()) {
       throw BifocalException.of(
           ErrorCode.INVALID_OPTION,
-          "requests " + first + ".." + ((long) first + count - 1) + " of " + name,
-          requests.size() + " requests in the trace",
-          "a window inside it");
+          "--first",
+          first,
+          "0.." + (requests.size() - 1) + " of " + name);
+    }
+    int most = requests.size() - first;
+    if (count < 1 || count > most) {
+      throw BifocalException.of(
+          ErrorCode.INVALID_OPTION,
+          "--requests",
+          count,
+          "1.." + most + ", the requests of " + name + " from row " + first);
     }
     return new TraceFile(name, requests.subSequence(first, first + count));
   }

@@ -42,6 +42,12 @@ record Workload(Seq<Request> requests, int imageTokens) {
     }
   }
 
+  /** Positions of all requests together: no step can hold more. */
+  int positions() {
+    long all = requests.map(request -> (long) request.positions()).sum().longValue();
+    return (int) Math.min(all, Integer.MAX_VALUE);
+  }
+
   /**
    * Plans a window of a trace.
    *

@@ -22,7 +22,7 @@ final class SmallReplay {
 
   private SmallReplay() {}
 
-  /** Runs it in a folder, with more options. */
+  /** Runs it in a folder, with more options, or with other values of its own. */
   static CommandRun in(Path folder, String... options) throws IOException {
     Installed.require(Platform.CPU);
     Path trace = folder.resolve("trace.csv");
@@ -37,7 +37,13 @@ final class SmallReplay {
                 "--model=gemma-4-31b",
                 "--image-tokens=8",
                 "--max-num-batched-tokens=48"));
+    arguments.removeIf(
+        own -> List.of(options).stream().anyMatch(other -> name(other).equals(name(own))));
     arguments.addAll(List.of(options));
     return CommandRun.of("", console -> Main.run(console, arguments.toArray(String[]::new)));
+  }
+
+  private static String name(String option) {
+    return option.split("=", 2)[0];
   }
 }

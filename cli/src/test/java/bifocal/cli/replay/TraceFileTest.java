@@ -69,6 +69,6 @@ final class TraceFileTest {
   @Test
   void aWindowOutsideTheTraceIsRefused() {
     assertThatThrownBy(() -> TraceFile.shipped().window(1999, 2))
-        .hasMessageContaining("2000 requests in the trace");
+        .hasMessageContaining("--requests: 2, wanted 1..1");
   }
 }

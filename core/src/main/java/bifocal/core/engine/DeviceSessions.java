@@ -33,7 +33,8 @@ public interface DeviceSessions {
       }
     }
     throw BifocalException.of(
-            ErrorCode.NATIVE_MISSING, "kernels of platform " + platform.label() + " in this build")
-        .withRemedy("run on another platform");
+            ErrorCode.NATIVE_MISSING,
+            "platform " + platform.label() + " has no kernels in this build and cannot run")
+        .withRemedy("simulate it with select, explain and route, or run on another platform");
   }
 }

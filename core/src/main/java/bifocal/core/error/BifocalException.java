@@ -57,6 +57,12 @@ public final class BifocalException extends RuntimeException {
         Option.none());
   }
 
+  /** The same failure, named after where it is: a file, an option. */
+  public BifocalException in(String place) {
+    return new BifocalException(
+        code, place + ": " + what, seen, wanted, remedy, request, Option.of(getCause()));
+  }
+
   /** The same failure with advice. */
   public BifocalException withRemedy(String advice) {
     return new BifocalException(code, what, seen, wanted, advice, request, Option.of(getCause()));

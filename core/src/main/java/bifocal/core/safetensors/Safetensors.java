@@ -54,10 +54,16 @@ public record Safetensors(Map<String, String> metadata, Map<String, TensorView> 
   public static Safetensors read(Path path, Arena owner) {
     requireLittleEndian();
     if (!Files.isRegularFile(path)) {
-      throw BifocalException.of(ErrorCode.INVALID_OPTION, "there is no file '" + path + "'");
+      throw BifocalException.of(
+          ErrorCode.INVALID_OPTION,
+          Files.exists(path)
+              ? "'" + path + "' is no file that can be read"
+              : "there is no file '" + path + "'");
     }
     try (FileChannel channel = FileChannel.open(path, StandardOpenOption.READ)) {
       return read(channel, owner);
+    } catch (BifocalException e) {
+      throw e.in("'" + path + "'");
     } catch (NoSuchFileException e) {
       throw BifocalException.of(ErrorCode.INVALID_OPTION, "there is no file '" + path + "'")
           .causedBy(e);
@@ -76,6 +82,8 @@ public record Safetensors(Map<String, String> metadata, Map<String, TensorView> 
     requireLittleEndian();
     try (FileChannel channel = FileChannel.open(path, StandardOpenOption.READ)) {
       return header(channel).metadata();
+    } catch (BifocalException e) {
+      throw e.in("'" + path + "'");
     } catch (IOException e) {
       throw BifocalException.of(ErrorCode.INVALID_OPTION, "'" + path + "' cannot be read")
           .causedBy(e);
