@@ -113,8 +113,14 @@ def main():
     (options.into / f"{name}.json").write_text(text)
     host = "\n".join(f"| {cost['backend']} | {cost['forward_micros']:.1f} | {cost['build_micros']:.1f} | "
                      f"{cost['forward_bytes']:.0f} |" for cost in result["host"])
-    lowered = "\n".join(f"| {cost['work']} | {cost['lowered_ms']:.3f} | {cost['causal_ms']:.3f} | "
+    lowered = "\n".join(f"| {cost['work']} | {cost.get('by', '').removeprefix('by ') or 'TRITON_ATTN_CAUSAL'} | {cost['lowered_ms']:.3f} | {cost['causal_ms']:.3f} | "
                         f"{cost['pairs_ratio']:.2f} | {cost['tokens_ratio']:.2f} |" for cost in result["lowered"])
+    unit = {"tflops": "TFLOP/s", "tbps": "TB/s"}
+    best = "\n".join(f"| {row['work']} | {row['best_child']} | "
+                     + " | ".join(f"{row[key]:.3f} {unit[key]}" for key in unit if key in row)
+                     + f" | {row.get('ratio', float('nan')):.2f} |".replace("nan", "–") for row in result.get("best", []))
+    turns = "\n".join(f"| {turn['work']} | {turn['first']} | {turn['first_ms']:.3f} | {turn['second']} | {turn['second_ms']:.3f} | "
+                      f"{turn['ratio']:.2f} |" for turn in result.get("turns", []))
     versions = ", ".join(f"{key} {value}" for key, value in result["versions"].items())
     (options.into / f"{name}.md").write_text(f"""# {result['device']}, {options.date}
 
@@ -131,17 +137,34 @@ other data read through the device's cache before each. Peers are PyTorch's, in 
 
 {table(result)}
 
+## The best child
+
+Of each work the fastest row, and its speed as a multiple of the fastest peer's.
+
+| work | child | speed | ratio |
+| --- | --- | --- | --- |
+{best}
+
 ## Images as runs
 
 The fast child computes the images as causal and non-causal runs. Beside it, in turns, the same batch without images.
 
-| work | with images, ms | without, ms | its visible pairs per second | its tokens per second |
-| --- | --- | --- | --- | --- |
+| work | child | with images, ms | without, ms | its visible pairs per second | its tokens per second |
+| --- | --- | --- | --- | --- | --- |
 {lowered}
+
+## Routes of a batch with one image
+
+31 requests of text and one with an image of 256 tokens, each with a chunk of 512 queries; "whole batch" sends all of them to
+`TRITON_ATTN`. The two of a row took turns; the ratio says how many times as fast the first is.
+
+| work | first | ms | second | ms | ratio |
+| --- | --- | --- | --- | --- | --- |
+{turns}
 
 ## Host
 
-64 decodes of 1024 keys, (32,8,128): microseconds of a forward (one launch) until it returns, of a build, and bytes of Java heap
+64 decodes of 1024 keys, (32,8,128), or (32,16,256) for other makers' kernels: microseconds of a forward (one launch) until it returns, of a build, and bytes of Java heap
 that a forward allocates.
 
 | backend | forward, µs | build, µs | bytes |
