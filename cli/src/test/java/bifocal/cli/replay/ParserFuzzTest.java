@@ -4,10 +4,17 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import bifocal.cli.Main;
 import bifocal.cli.command.CommandRun;
+import bifocal.core.backend.BackendName;
+import bifocal.core.bench.Calibration;
+import bifocal.core.bench.CalibrationJson;
+import bifocal.core.bench.ChildTime;
+import bifocal.core.bench.Provenance;
 import bifocal.core.error.BifocalException;
 import bifocal.core.safetensors.Safetensors;
 import bifocal.core.select.AttentionConfig;
 import bifocal.core.select.AttentionConfigReader;
+import bifocal.core.tensor.DType;
+import io.vavr.collection.Vector;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.nio.charset.StandardCharsets;
@@ -29,7 +36,7 @@ import org.junit.jupiter.api.io.TempDir;
 class ParserFuzzTest {
   private static final long SECONDS =
       Long.getLong("bifocal.fuzz.seconds", Boolean.getBoolean("bifocal.full") ? 300 : 12);
-  private static final int ALONE = 3;
+  private static final int ALONE = 4;
   private static final List<String> PIECES =
       List.of(
           "0",
@@ -69,6 +76,20 @@ class ParserFuzzTest {
           "(",
           ")",
           "18446744073709551616");
+
+  private static final String CALIBRATION =
+      CalibrationJson.write(
+          new Calibration(
+              new Provenance("m", "d", "k", "j", "v", "c", "t", "x"),
+              Vector.of(
+                  new ChildTime(
+                      BackendName.of("CPU_ATTN"),
+                      DType.BF16,
+                      64,
+                      ChildTime.Phase.DECODE,
+                      1,
+                      64,
+                      0.5))));
 
   /** A reader and something it reads. */
   private record Reader(String name, byte[] input, Taken reads) {}
@@ -131,6 +152,13 @@ class ParserFuzzTest {
             text("{\"backend\":\"FLASH_ATTN\",\"flash_attn_version\":3}"),
             input -> config(new String(input, StandardCharsets.UTF_8))));
     readers.add(new Reader("safetensors", capsule(), this::tensors));
+    readers.add(
+        new Reader(
+            "calibration",
+            text(CALIBRATION),
+            input ->
+                CalibrationJson.read(new String(input, StandardCharsets.UTF_8)).times().size()
+                    > 0));
     readers.add(
         new Reader(
             "captured step, routed",
