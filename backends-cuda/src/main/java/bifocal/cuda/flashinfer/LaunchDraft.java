@@ -1,5 +1,7 @@
 package bifocal.cuda.flashinfer;
 
+import bifocal.core.device.Device;
+import bifocal.core.tensor.DType;
 import bifocal.core.tensor.TensorView;
 import bifocal.cuda.flashinfer.FlashInferStep.Task;
 import bifocal.cuda.flashinfer.ModuleKey.Engine;
@@ -66,15 +68,12 @@ record LaunchDraft(Task task, RunList runs, PageTable pages, ModuleKey key, int 
     return 3 * entries() + 2;
   }
 
-  /** Where each array begins, from the first. */
-  int queryStartAt() {
-    return 0;
-  }
-
+  /** Where the array of first pages begins, behind that of first rows. */
   int pageStartAt() {
     return entries() + 1;
   }
 
+  /** Where the array of keys in last pages begins. */
   int lastAt() {
     return 2 * entries() + 2;
   }
@@ -149,11 +148,10 @@ record LaunchDraft(Task task, RunList runs, PageTable pages, ModuleKey key, int 
   }
 
   /** A part of the arrays as a tensor. */
-  static TensorView ints(
-      MemorySegment memory, bifocal.core.device.Device device, int at, int count) {
+  static TensorView ints(MemorySegment memory, Device device, int at, int count) {
     return TensorView.of(
         memory.asSlice((long) at * Integer.BYTES, (long) count * Integer.BYTES),
-        bifocal.core.tensor.DType.INT32,
+        DType.INT32,
         device,
         count);
   }

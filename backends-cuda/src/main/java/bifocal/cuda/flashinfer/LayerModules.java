@@ -4,6 +4,8 @@ import bifocal.core.layer.AttentionLayerSpec;
 import bifocal.cuda.flashinfer.ModuleKey.Engine;
 import bifocal.cuda.pack.PackRefusal;
 import io.vavr.control.Option;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /**
  * The modules of a pack that serve a layer.
@@ -67,10 +69,10 @@ record LayerModules(
 
   /** Names of the kernels, in the order of their use. */
   String label() {
-    return java.util.stream.Stream.of(many, few, single, xqa)
+    return Stream.of(many, few, single, xqa)
         .flatMap(Option::toJavaStream)
         .map(ModuleKey::label)
         .distinct()
-        .collect(java.util.stream.Collectors.joining(", "));
+        .collect(Collectors.joining(", "));
   }
 }

@@ -16,6 +16,7 @@ import bifocal.cuda.triton.StepStaging;
 import bifocal.tvm.DeviceStream;
 import bifocal.tvm.ObjectReference;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -196,8 +197,7 @@ final class Planner {
       largest = Math.max(largest, most);
     }
     for (int i = 0; i < layout.ranges.length; i++) {
-      pinned.setAtIndex(
-          java.lang.foreign.ValueLayout.JAVA_INT, layout.rangesAt + i, layout.ranges[i]);
+      pinned.setAtIndex(ValueLayout.JAVA_INT, layout.rangesAt + i, layout.ranges[i]);
     }
     return known ? largest : PageTable.UNKNOWN;
   }
