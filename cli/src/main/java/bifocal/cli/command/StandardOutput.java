@@ -34,13 +34,11 @@ final class StandardOutput extends PrintStream {
   /** Why results were lost, absent when none were. */
   Option<String> loss() {
     flush();
-    return Option.of(sink.loss)
-        .map(IOException::getMessage)
-        .filter(why -> !READER_LEFT.equals(why));
+    return sink.loss.filter(why -> !READER_LEFT.equals(why));
   }
 
   private static final class Remembering extends FilterOutputStream {
-    private @org.jspecify.annotations.Nullable IOException loss;
+    private Option<String> loss = Option.none();
 
     Remembering(OutputStream to) {
       super(to);
@@ -51,7 +49,7 @@ final class StandardOutput extends PrintStream {
       try {
         out.write(bytes, offset, length);
       } catch (IOException e) {
-        loss = e;
+        loss = Option.some(String.valueOf(e.getMessage()));
         throw e;
       }
     }
