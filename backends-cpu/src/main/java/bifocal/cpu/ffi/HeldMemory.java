@@ -98,12 +98,18 @@ public final class HeldMemory implements AutoCloseable {
    */
   @Override
   public void close() {
-    if (state.compareAndSet(OPEN, CLOSED)) {
-      arena.close();
-    } else if (state.get() == RUNNING) {
-      throw BifocalException.of(ErrorCode.IN_USE, owner + " is closed while it runs")
-          .withRemedy("let the step end, then close again");
+    while (!state.compareAndSet(OPEN, CLOSED)) {
+      int seen = state.get();
+      if (seen == CLOSED) {
+        return;
+      }
+      if (seen == RUNNING) {
+        throw BifocalException.of(ErrorCode.IN_USE, owner + " is closed while it runs")
+            .withRemedy("let the step end, then close again");
+      }
+      // The use ended between the two looks.
     }
+    arena.close();
   }
 
   /** The typed refusal for what the JVM throws about memory of an arena. */

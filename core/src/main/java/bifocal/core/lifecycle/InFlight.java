@@ -48,13 +48,17 @@ public final class InFlight {
    * @throws BifocalException {@code IN_USE} while a call is under way; nothing is changed
    */
   public boolean close() {
-    if (calls.compareAndSet(0, CLOSED)) {
-      return true;
+    while (!calls.compareAndSet(0, CLOSED)) {
+      int seen = calls.get();
+      if (seen < 0) {
+        return false;
+      }
+      if (seen > 0) {
+        throw BifocalException.of(ErrorCode.IN_USE, owner + " is closed while a step runs in it")
+            .withRemedy("let the step end, then close again");
+      }
+      // A call ended between the two looks: it is open, and nothing is under way.
     }
-    if (calls.get() > 0) {
-      throw BifocalException.of(ErrorCode.IN_USE, owner + " is closed while a step runs in it")
-          .withRemedy("let the step end, then close again");
-    }
-    return false;
+    return true;
   }
 }
