@@ -8,11 +8,11 @@ import bifocal.core.batch.SlotMapping;
 import bifocal.core.cache.KvCacheSpec;
 import bifocal.core.cache.KvCacheView;
 import bifocal.core.error.BifocalException;
-import bifocal.core.error.ErrorCode;
 import bifocal.core.layer.AttentionLayerSpec;
 import bifocal.core.tensor.TensorView;
 import bifocal.cuda.driver.CudaLaunchContext;
-import bifocal.cuda.flashinfer.FlashInferTensors;
+import bifocal.cuda.memory.CacheCheck;
+import bifocal.cuda.memory.GaplessTensors;
 import bifocal.cuda.memory.LaunchMemory;
 import bifocal.cuda.triton.KvWriter;
 
@@ -21,16 +21,16 @@ import bifocal.cuda.triton.KvWriter;
  * reaches a forward.
  */
 final class FlashAttentionImpl implements AttentionImpl<FlashAttentionMetadata> {
-  private final KvCacheSpec cache;
-  private final FlashInferTensors tensors;
+  private final CacheCheck cache;
+  private final GaplessTensors tensors;
   private final KvWriter writer;
   private final LaunchMemory memory;
   private final LayerForwards forwards;
 
   private FlashAttentionImpl(
       ForwardDevice device, AttentionLayerSpec.Dense layer, KvCacheSpec cache, KvWriter writer) {
-    this.cache = cache;
-    this.tensors = new FlashInferTensors(layer, device.context().place());
+    this.cache = new CacheCheck(cache, GaplessTensors.VECTOR_BYTES);
+    this.tensors = new GaplessTensors(layer, device.context().place());
     this.writer = writer;
     this.memory = new LaunchMemory("the layer's implementation");
     this.forwards = new LayerForwards(device, layer);
@@ -44,7 +44,7 @@ final class FlashAttentionImpl implements AttentionImpl<FlashAttentionMetadata> 
    */
   static FlashAttentionImpl of(
       ForwardDevice device, AttentionLayerSpec.Dense layer, KvCacheSpec cache) {
-    CacheSides.requirePlain(cache);
+    CacheCheck.requirePlain(cache);
     return new FlashAttentionImpl(
         device, layer, cache, KvWriter.of(device.kernels(), layer, cache));
   }
@@ -67,7 +67,8 @@ final class FlashAttentionImpl implements AttentionImpl<FlashAttentionMetadata> 
     CudaLaunchContext cuda = CudaLaunchContext.of(launch);
     memory.requireOpen();
     FlashAttentionStep step = current(metadata);
-    requireCache(cuda, view, step);
+    cache.require(cuda, view);
+    CacheCheck.requireBlocks(view, step.largestBlock());
     tensors.requireQueries(q, step.tokens());
     tensors.requireOutput(output.out(), step.tokens());
     TensorView sums = step.sums();
@@ -87,25 +88,6 @@ final class FlashAttentionImpl implements AttentionImpl<FlashAttentionMetadata> 
         yield step;
       }
     };
-  }
-
-  private void requireCache(CudaLaunchContext launch, KvCacheView view, FlashAttentionStep step) {
-    view.requireOpen();
-    if (!view.spec().equals(cache)) {
-      throw BifocalException.of(
-          ErrorCode.KV_INCOMPATIBLE, "contract of a KV cache", view.spec(), cache);
-    }
-    if (!view.device().equals(launch.device())) {
-      throw BifocalException.of(
-          ErrorCode.DEVICE_MISMATCH, "KV cache", view.device(), launch.device());
-    }
-    if (step.largestBlock() >= view.numBlocks()) {
-      throw BifocalException.of(
-          ErrorCode.BLOCK_OUT_OF_RANGE,
-          "block of the block table",
-          step.largestBlock(),
-          "0.." + (view.numBlocks() - 1));
-    }
   }
 
   @Override

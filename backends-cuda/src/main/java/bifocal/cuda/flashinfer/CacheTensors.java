@@ -4,10 +4,9 @@ import bifocal.core.cache.KvCacheSpec;
 import bifocal.core.cache.KvCacheView;
 import bifocal.core.cache.KvLayouts;
 import bifocal.core.cache.PlainKvLayout;
-import bifocal.core.error.BifocalException;
-import bifocal.core.error.ErrorCode;
 import bifocal.core.tensor.DType;
 import bifocal.core.tensor.TensorView;
+import bifocal.cuda.memory.CacheCheck;
 import java.lang.foreign.MemorySegment;
 
 /**
@@ -25,7 +24,7 @@ record CacheTensors(KvCacheView view, TensorView keys, TensorView values, int la
 
   static CacheTensors of(KvCacheView view) {
     KvCacheSpec spec = view.spec();
-    PlainKvLayout layout = requirePlain(spec);
+    PlainKvLayout layout = CacheCheck.requirePlain(spec);
     boolean headFirst = layout.name().equals(KvLayouts.HND.name());
     DType type = spec.dtype().elementType().get();
     long bytes = type.bytes();
@@ -47,21 +46,5 @@ record CacheTensors(KvCacheView view, TensorView keys, TensorView values, int la
         TensorView.of(
             memory.asSlice(layout.valueOffset(spec)), type, view.device(), shape, strides),
         headFirst ? HND : NHD);
-  }
-
-  /**
-   * The layout, if modules can read it.
-   *
-   * @throws BifocalException {@code UNSUPPORTED}
-   */
-  static PlainKvLayout requirePlain(KvCacheSpec spec) {
-    if (spec.layout() instanceof PlainKvLayout plain && !spec.dtype().perTokenHead()) {
-      return plain;
-    }
-    throw BifocalException.of(
-        ErrorCode.UNSUPPORTED,
-        "layout of a KV cache",
-        spec.layout().name() + " of " + spec.dtype(),
-        "NHD or HND of plain numbers");
   }
 }

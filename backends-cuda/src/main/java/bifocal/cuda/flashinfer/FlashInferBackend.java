@@ -28,6 +28,7 @@ import bifocal.core.select.FeatureRow;
 import bifocal.core.select.Tabulated;
 import bifocal.core.workspace.WorkspacePlan;
 import bifocal.cuda.pack.PackRefusal;
+import bifocal.cuda.pack.ServedLayer;
 import bifocal.cuda.select.FlashInfer;
 import bifocal.cuda.triton.KvWriter;
 import io.vavr.collection.Seq;
@@ -248,37 +249,14 @@ public final class FlashInferBackend
 
   /** The layer, if some module could compute it; whether the pack has it is asked later. */
   private AttentionLayerSpec.Dense requireServed(AttentionLayerSpec layer, KvCacheSpec cache) {
-    return switch (layer) {
-      case AttentionLayerSpec.Dense dense -> requireComputable(dense, cache);
-      case AttentionLayerSpec.Mla mla -> throw notExecutable("latent attention");
-      case AttentionLayerSpec.SparseMla sparse -> throw notExecutable("sparse latent attention");
-      case AttentionLayerSpec.BlockSparse sparse -> throw notExecutable("block-sparse attention");
-    };
-  }
-
-  private AttentionLayerSpec.Dense requireComputable(
-      AttentionLayerSpec.Dense layer, KvCacheSpec cache) {
-    Option<String> objection = objection(layer);
+    AttentionLayerSpec.Dense dense = ServedLayer.requireDense(name(), layer);
+    Option<String> objection = objection(dense);
     if (objection.isDefined()) {
       throw BifocalException.of(
-          ErrorCode.UNSUPPORTED, "layer on " + name(), layer, objection.get());
+          ErrorCode.UNSUPPORTED, "layer on " + name(), dense, objection.get());
     }
-    if (!(layer.scale() > 0)) {
-      throw BifocalException.of(
-          ErrorCode.UNSUPPORTED,
-          "layer on " + name(),
-          "scale " + layer.scale(),
-          "a positive scale");
-    }
-    if (cache.numKvHeads() != layer.numKvHeads() || cache.headSize() != layer.headSize()) {
-      throw BifocalException.of(
-          ErrorCode.KV_INCOMPATIBLE, "heads of a KV cache", cache, "those of the layer");
-    }
-    return layer;
-  }
-
-  private BifocalException notExecutable(String what) {
-    return BifocalException.of(ErrorCode.MLA_NOT_EXECUTABLE, name().value(), what, "a dense layer");
+    ServedLayer.requireScaleAndHeads(name(), dense, cache);
+    return dense;
   }
 
   @Override

@@ -8,10 +8,11 @@ import bifocal.core.batch.SlotMapping;
 import bifocal.core.cache.KvCacheSpec;
 import bifocal.core.cache.KvCacheView;
 import bifocal.core.error.BifocalException;
-import bifocal.core.error.ErrorCode;
 import bifocal.core.layer.AttentionLayerSpec;
 import bifocal.core.tensor.TensorView;
 import bifocal.cuda.driver.CudaLaunchContext;
+import bifocal.cuda.memory.CacheCheck;
+import bifocal.cuda.memory.GaplessTensors;
 import bifocal.cuda.memory.LaunchMemory;
 import bifocal.cuda.triton.KvWriter;
 
@@ -20,8 +21,8 @@ import bifocal.cuda.triton.KvWriter;
  * and bound is checked before an address reaches a module.
  */
 final class FlashInferImpl implements AttentionImpl<FlashInferMetadata> {
-  private final KvCacheSpec cache;
-  private final FlashInferTensors tensors;
+  private final CacheCheck cache;
+  private final GaplessTensors tensors;
   private final LaunchMemory memory;
   private final NaturalLog.Converter logarithm;
   private final KvWriter writer;
@@ -33,8 +34,8 @@ final class FlashInferImpl implements AttentionImpl<FlashInferMetadata> {
       KvCacheSpec cache,
       KvWriter writer,
       LaunchMemory memory) {
-    this.cache = cache;
-    this.tensors = new FlashInferTensors(layer, device.context().place());
+    this.cache = new CacheCheck(cache, GaplessTensors.VECTOR_BYTES);
+    this.tensors = new GaplessTensors(layer, device.context().place());
     this.memory = memory;
     this.writer = writer;
     this.logarithm = device.naturalLog().converter(layer.numHeads(), memory.arena());
@@ -49,7 +50,7 @@ final class FlashInferImpl implements AttentionImpl<FlashInferMetadata> {
    */
   static FlashInferImpl of(
       FlashInferDevice device, AttentionLayerSpec.Dense layer, KvCacheSpec cache) {
-    CacheTensors.requirePlain(cache);
+    CacheCheck.requirePlain(cache);
     KvWriter writer = KvWriter.of(device.kernels(), layer, cache);
     LaunchMemory memory = new LaunchMemory("the layer's implementation");
     try {
@@ -83,7 +84,8 @@ final class FlashInferImpl implements AttentionImpl<FlashInferMetadata> {
     CudaLaunchContext cuda = CudaLaunchContext.of(launch);
     memory.requireOpen();
     FlashInferStep step = current(metadata);
-    requireCache(cuda, view, step);
+    cache.require(cuda, view);
+    CacheCheck.requireBlocks(view, step.largestBlock());
     tensors.requireQueries(q, step.tokens());
     tensors.requireOutput(output.out(), step.tokens());
     boolean sums = output.lse().isDefined();
@@ -105,25 +107,6 @@ final class FlashInferImpl implements AttentionImpl<FlashInferMetadata> {
         yield step;
       }
     };
-  }
-
-  private void requireCache(CudaLaunchContext launch, KvCacheView view, FlashInferStep step) {
-    view.requireOpen();
-    if (!view.spec().equals(cache)) {
-      throw BifocalException.of(
-          ErrorCode.KV_INCOMPATIBLE, "contract of a KV cache", view.spec(), cache);
-    }
-    if (!view.device().equals(launch.device())) {
-      throw BifocalException.of(
-          ErrorCode.DEVICE_MISMATCH, "KV cache", view.device(), launch.device());
-    }
-    if (step.largestBlock() >= view.numBlocks()) {
-      throw BifocalException.of(
-          ErrorCode.BLOCK_OUT_OF_RANGE,
-          "block of the block table",
-          step.largestBlock(),
-          "0.." + (view.numBlocks() - 1));
-    }
   }
 
   @Override

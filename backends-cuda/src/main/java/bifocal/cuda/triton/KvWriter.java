@@ -9,27 +9,20 @@ import bifocal.core.error.ErrorCode;
 import bifocal.core.layer.AttentionLayerSpec;
 import bifocal.core.layer.LayerParameters;
 import bifocal.cuda.driver.CudaLaunchContext;
-import bifocal.cuda.driver.CudaStream;
 import bifocal.cuda.memory.LaunchMemory;
 import bifocal.cuda.pack.CacheFormat;
 import bifocal.cuda.pack.PackRefusal;
 import bifocal.cuda.pack.Specialisation;
 import io.vavr.control.Option;
-import org.jspecify.annotations.Nullable;
 
 /**
  * Writes a layer's keys and values into its cache by this project's kernel, for backends whose own
  * kernels only read.
  */
 public final class KvWriter implements AutoCloseable {
-  private final KvCacheSpec cache;
-  private final TritonTensors tensors;
   private final LayerConstants constants;
-  private final TritonDevice device;
   private final LaunchMemory memory;
-  private final WriteLaunch write;
-  private @Nullable SlotUpload slots;
-  private long slotsStream;
+  private final LayerWrite write;
 
   private KvWriter(
       TritonDevice device,
@@ -37,19 +30,20 @@ public final class KvWriter implements AutoCloseable {
       KvCacheSpec cache,
       LayerConstants constants,
       LaunchMemory memory) {
-    this.cache = cache;
-    this.tensors = new TritonTensors(layer, device.context().place());
     this.constants = constants;
     this.memory = memory;
     this.write =
-        new WriteLaunch(
-            device.context(),
-            device.kernel(kernel(layer, cache)),
+        new LayerWrite(
+            device,
             cache,
-            CacheGeometry.of(cache),
-            constants,
-            memory.arena());
-    this.device = device;
+            new TritonTensors(layer, device.context().place()),
+            new WriteLaunch(
+                device.context(),
+                device.kernel(kernel(layer, cache)),
+                cache,
+                CacheGeometry.of(cache),
+                constants,
+                memory.arena()));
   }
 
   /**
@@ -104,53 +98,7 @@ public final class KvWriter implements AutoCloseable {
   public void write(
       CudaLaunchContext launch, KvInput input, KvCacheView view, SlotMapping mapping) {
     memory.requireOpen();
-    requireCache(launch, view);
-    KvInput.Dense dense = requireDense(input);
-    long tokens = mapping.tokens();
-    tensors.requireKeyValues(dense.k(), "keys", tokens);
-    tensors.requireKeyValues(dense.v(), "values", tokens);
-    if (tokens > 0) {
-      long address = slots(launch.queue()).address(launch.queue(), mapping, view);
-      write.run(launch.queue(), dense.k(), dense.v(), view, address, Math.toIntExact(tokens));
-    }
-  }
-
-  private SlotUpload slots(CudaStream stream) {
-    SlotUpload known = slots;
-    if (known == null || slotsStream != stream.handle()) {
-      known = device.slots(stream);
-      slots = known;
-      slotsStream = stream.handle();
-    }
-    return known;
-  }
-
-  private void requireCache(CudaLaunchContext launch, KvCacheView view) {
-    view.requireOpen();
-    if (!view.spec().equals(cache)) {
-      throw BifocalException.of(
-          ErrorCode.KV_INCOMPATIBLE, "contract of a KV cache", view.spec(), cache);
-    }
-    if (!view.device().equals(launch.device())) {
-      throw BifocalException.of(
-          ErrorCode.DEVICE_MISMATCH, "KV cache", view.device(), launch.device());
-    }
-    if ((view.memory().address() | view.blockStride()) % CacheGeometry.ALIGNMENT != 0) {
-      throw BifocalException.of(
-          ErrorCode.SHAPE_MISMATCH,
-          "address and block stride of a KV cache",
-          "0x" + Long.toHexString(view.memory().address()) + ", " + view.blockStride(),
-          "multiples of " + CacheGeometry.ALIGNMENT + " bytes");
-    }
-  }
-
-  private static KvInput.Dense requireDense(KvInput input) {
-    return switch (input) {
-      case KvInput.Dense dense -> dense;
-      case KvInput.Latent latent ->
-          throw BifocalException.of(
-              ErrorCode.MLA_NOT_EXECUTABLE, "latent keys", "ckv", "keys and values");
-    };
+    write.run(launch, input, view, mapping);
   }
 
   @Override

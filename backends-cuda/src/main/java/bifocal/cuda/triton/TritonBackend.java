@@ -22,6 +22,7 @@ import bifocal.core.layer.LayerParameters;
 import bifocal.core.workspace.WorkspacePlan;
 import bifocal.cuda.pack.CacheFormat;
 import bifocal.cuda.pack.KernelPack;
+import bifocal.cuda.pack.ServedLayer;
 import bifocal.cuda.pack.Specialisation;
 import io.vavr.collection.Seq;
 import io.vavr.collection.Vector;
@@ -180,42 +181,23 @@ abstract sealed class TritonBackend implements AttentionBackend<TritonMetadata>
 
   /** The layer, if some kernel could compute it; whether the pack has it is asked later. */
   private AttentionLayerSpec.Dense requireServed(AttentionLayerSpec layer, KvCacheSpec cache) {
-    return switch (layer) {
-      case AttentionLayerSpec.Dense dense -> requireComputable(dense, cache);
-      case AttentionLayerSpec.Mla mla -> throw notExecutable("latent attention");
-      case AttentionLayerSpec.SparseMla sparse -> throw notExecutable("sparse latent attention");
-      case AttentionLayerSpec.BlockSparse sparse -> throw notExecutable("block-sparse attention");
-    };
-  }
-
-  private AttentionLayerSpec.Dense requireComputable(
-      AttentionLayerSpec.Dense layer, KvCacheSpec cache) {
-    Option<InvalidReason> objection = objection(layer);
+    AttentionLayerSpec.Dense dense = ServedLayer.requireDense(name(), layer);
+    Option<InvalidReason> objection = objection(dense);
     if (objection.isDefined()) {
       throw unsupported(objection.get().text(), objection.get().wanted());
     }
-    if (!layer.type().usesKvCache()) {
-      throw unsupported(layer.type().label(), "a layer with a KV cache");
+    if (!dense.type().usesKvCache()) {
+      throw unsupported(dense.type().label(), "a layer with a KV cache");
     }
-    if (layer.headSizeV() != layer.headSize()) {
-      throw unsupported("values of head size " + layer.headSizeV(), "that of the keys");
+    if (dense.headSizeV() != dense.headSize()) {
+      throw unsupported("values of head size " + dense.headSizeV(), "that of the keys");
     }
-    if (!(layer.scale() > 0)) {
-      throw unsupported("scale " + layer.scale(), "a positive scale");
-    }
-    if (cache.numKvHeads() != layer.numKvHeads() || cache.headSize() != layer.headSize()) {
-      throw BifocalException.of(
-          ErrorCode.KV_INCOMPATIBLE, "heads of a KV cache", cache, "those of the layer");
-    }
-    return layer;
+    ServedLayer.requireScaleAndHeads(name(), dense, cache);
+    return dense;
   }
 
   private BifocalException unsupported(String seen, String wanted) {
     return BifocalException.of(ErrorCode.UNSUPPORTED, "layer on " + name(), seen, wanted);
-  }
-
-  private BifocalException notExecutable(String what) {
-    return BifocalException.of(ErrorCode.MLA_NOT_EXECUTABLE, name().value(), what, "a dense layer");
   }
 
   @Override

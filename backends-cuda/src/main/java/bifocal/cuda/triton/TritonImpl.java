@@ -8,13 +8,13 @@ import bifocal.core.batch.SlotMapping;
 import bifocal.core.cache.KvCacheSpec;
 import bifocal.core.cache.KvCacheView;
 import bifocal.core.error.BifocalException;
-import bifocal.core.error.ErrorCode;
 import bifocal.core.layer.AttentionLayerSpec;
 import bifocal.core.layer.LayerParameters;
 import bifocal.core.tensor.DType;
 import bifocal.core.tensor.TensorView;
 import bifocal.cuda.driver.CudaContext;
 import bifocal.cuda.driver.CudaLaunchContext;
+import bifocal.cuda.memory.CacheCheck;
 import bifocal.cuda.memory.LaunchMemory;
 import io.vavr.control.Option;
 import java.lang.foreign.Arena;
@@ -26,14 +26,13 @@ import java.lang.foreign.Arena;
  */
 final class TritonImpl implements AttentionImpl<TritonMetadata> {
   private final TritonVariant variant;
-  private final KvCacheSpec cache;
+  private final CacheCheck cache;
   private final TritonTensors tensors;
   private final LayerConstants constants;
-  private final StreamSlots slots;
   private final LaunchMemory memory;
   private final LayerLaunches launches;
   private final Option<LayerLaunches> wide;
-  private final WriteLaunch write;
+  private final LayerWrite write;
 
   private TritonImpl(
       TritonDevice device,
@@ -47,10 +46,9 @@ final class TritonImpl implements AttentionImpl<TritonMetadata> {
     LayerKernels kernels = LayerKernels.of(device.pack(), variant, layer, cache);
     CacheGeometry geometry = CacheGeometry.of(cache);
     this.variant = variant;
-    this.cache = cache;
+    this.cache = new CacheCheck(cache, CacheGeometry.ALIGNMENT);
     this.tensors = new TritonTensors(layer, context.place());
     this.constants = constants;
-    this.slots = new StreamSlots(device);
     this.memory = memory;
     this.launches = LayerLaunches.of(device, kernels, layer, geometry, constants, arena);
     this.wide =
@@ -58,7 +56,12 @@ final class TritonImpl implements AttentionImpl<TritonMetadata> {
             ? Option.none()
             : LayerLaunches.widened(device, kernels, layer, geometry, constants, arena);
     this.write =
-        new WriteLaunch(context, device.kernel(kernels.write()), cache, geometry, constants, arena);
+        new LayerWrite(
+            device,
+            cache,
+            tensors,
+            new WriteLaunch(
+                context, device.kernel(kernels.write()), cache, geometry, constants, arena));
   }
 
   /**
@@ -91,17 +94,8 @@ final class TritonImpl implements AttentionImpl<TritonMetadata> {
   @Override
   public void writeKv(LaunchContext launch, KvInput input, KvCacheView view, SlotMapping mapping) {
     launch.requireOwner();
-    CudaLaunchContext cuda = CudaLaunchContext.of(launch);
     memory.requireOpen();
-    requireCache(cuda, view);
-    KvInput.Dense dense = requireDense(input);
-    long tokens = mapping.tokens();
-    tensors.requireKeyValues(dense.k(), "keys", tokens);
-    tensors.requireKeyValues(dense.v(), "values", tokens);
-    if (tokens > 0) {
-      long address = slots.address(cuda.queue(), mapping, view);
-      write.run(cuda.queue(), dense.k(), dense.v(), view, address, Math.toIntExact(tokens));
-    }
+    write.run(CudaLaunchContext.of(launch), input, view, mapping);
   }
 
   @Override
@@ -115,8 +109,8 @@ final class TritonImpl implements AttentionImpl<TritonMetadata> {
     CudaLaunchContext cuda = CudaLaunchContext.of(launch);
     memory.requireOpen();
     TritonStep step = current(metadata);
-    requireCache(cuda, view);
-    requireBlocks(step, view);
+    cache.require(cuda, view);
+    CacheCheck.requireBlocks(view, step.largestBlock());
     tensors.requireQueries(q, step.tokens());
     tensors.requireOutput(output.out(), step.tokens(), wide.isDefined());
     if (output.lse().isDefined()) {
@@ -136,44 +130,6 @@ final class TritonImpl implements AttentionImpl<TritonMetadata> {
         step.requireCurrent(variant);
         yield step;
       }
-    };
-  }
-
-  private void requireCache(CudaLaunchContext launch, KvCacheView view) {
-    view.requireOpen();
-    if (!view.spec().equals(cache)) {
-      throw BifocalException.of(
-          ErrorCode.KV_INCOMPATIBLE, "contract of a KV cache", view.spec(), cache);
-    }
-    if (!view.device().equals(launch.device())) {
-      throw BifocalException.of(
-          ErrorCode.DEVICE_MISMATCH, "KV cache", view.device(), launch.device());
-    }
-    if ((view.memory().address() | view.blockStride()) % CacheGeometry.ALIGNMENT != 0) {
-      throw BifocalException.of(
-          ErrorCode.SHAPE_MISMATCH,
-          "address and block stride of a KV cache",
-          "0x" + Long.toHexString(view.memory().address()) + ", " + view.blockStride(),
-          "multiples of " + CacheGeometry.ALIGNMENT + " bytes");
-    }
-  }
-
-  private static void requireBlocks(TritonStep step, KvCacheView view) {
-    if (step.largestBlock() >= view.numBlocks()) {
-      throw BifocalException.of(
-          ErrorCode.BLOCK_OUT_OF_RANGE,
-          "block of the block table",
-          step.largestBlock(),
-          "0.." + (view.numBlocks() - 1));
-    }
-  }
-
-  private static KvInput.Dense requireDense(KvInput input) {
-    return switch (input) {
-      case KvInput.Dense dense -> dense;
-      case KvInput.Latent latent ->
-          throw BifocalException.of(
-              ErrorCode.MLA_NOT_EXECUTABLE, "latent keys", "ckv", "keys and values");
     };
   }
 

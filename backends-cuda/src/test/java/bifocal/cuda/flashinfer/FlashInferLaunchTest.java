@@ -7,6 +7,7 @@ import bifocal.core.backend.AttentionOutput;
 import bifocal.core.backend.AttentionRequest;
 import bifocal.core.batch.CommonAttentionMetadata;
 import bifocal.core.cache.KvCacheSpec;
+import bifocal.core.cache.KvCacheView;
 import bifocal.core.cache.KvLayouts;
 import bifocal.core.cache.KvScales;
 import bifocal.core.error.BifocalException;
@@ -32,6 +33,7 @@ import bifocal.tvm.Any;
 import bifocal.tvm.TvmModule;
 import io.vavr.collection.HashSet;
 import io.vavr.control.Option;
+import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -275,6 +277,29 @@ class FlashInferLaunchTest {
     assertThat(backend.checkCombination(request)).isEmpty();
     assertThat(backend.missingOnThisHost(request)).isEmpty();
     assertThat(backend.variant(request).notes().mkString()).contains(windows.label());
+  }
+
+  @Test
+  void aCacheThatIsNotAlignedIsRefusedBeforeTheCall() {
+    TritonRun<FlashInferMetadata> run = run(whole());
+    try (Workspace.Step step = run.workspace.openStep()) {
+      FlashInferMetadata metadata = run.build(step, run.decodes(4, 4, 1, 17, 300, 1, 45));
+      KvCacheView whole = run.cache;
+      int fewer = whole.numBlocks() - 1;
+      MemorySegment shifted = whole.memory().asSlice(8);
+      KvCacheView address =
+          KvCacheView.wrap(shifted, whole.spec(), whole.device(), fewer, whole.blockStride());
+      KvCacheView stride =
+          KvCacheView.wrap(
+              whole.memory(), whole.spec(), whole.device(), fewer, whole.blockStride() + 8);
+
+      for (KvCacheView cache : List.of(address, stride)) {
+        assertThatThrownBy(
+                () -> run.impl.forward(run.device.launch(), run.q, cache, metadata, run.output))
+            .satisfies(refused(ErrorCode.SHAPE_MISMATCH))
+            .hasMessageContaining("multiples of 16 bytes");
+      }
+    }
   }
 
   @Test

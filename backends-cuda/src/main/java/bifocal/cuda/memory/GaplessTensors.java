@@ -1,4 +1,4 @@
-package bifocal.cuda.flashinfer;
+package bifocal.cuda.memory;
 
 import bifocal.core.device.Device;
 import bifocal.core.error.BifocalException;
@@ -8,15 +8,17 @@ import bifocal.core.tensor.DType;
 import bifocal.core.tensor.TensorView;
 
 /**
- * What is required of tensors before a module sees their addresses. Modules write outputs and sums
- * without gaps, and check neither bounds nor, everywhere, types.
+ * What is required of tensors before a maker's kernel sees their addresses. These write outputs and
+ * sums without gaps, and check neither bounds nor, everywhere, types.
  *
  * @param layer the layer
  * @param device where its tensors are
  */
-public record FlashInferTensors(AttentionLayerSpec.Dense layer, Device device) {
+public record GaplessTensors(AttentionLayerSpec.Dense layer, Device device) {
+  /** Bytes that are read at once: what addresses are multiples of. */
+  public static final int VECTOR_BYTES = 16;
+
   private static final int VECTOR = 8;
-  private static final int VECTOR_BYTES = 16;
 
   /** Queries, read as vectors. */
   public void requireQueries(TensorView q, int tokens) {
