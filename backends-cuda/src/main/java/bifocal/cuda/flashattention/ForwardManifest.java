@@ -1,15 +1,14 @@
 package bifocal.cuda.flashattention;
 
+import bifocal.cuda.pack.ManifestFields;
 import bifocal.cuda.pack.PackRefusal;
-import com.fasterxml.jackson.core.JsonProcessingException;
-import com.fasterxml.jackson.databind.DeserializationFeature;
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
-import com.fasterxml.jackson.databind.json.JsonMapper;
 import io.vavr.collection.LinkedHashMap;
 import io.vavr.collection.Map;
+import io.vavr.collection.Vector;
 import io.vavr.control.Validation;
 import java.nio.file.Path;
+import java.util.function.Function;
 
 /** Reads the manifest of a pack. */
 final class ForwardManifest {
@@ -24,128 +23,62 @@ final class ForwardManifest {
 
   private static final String FAMILY = "fa4";
   private static final String DTYPE = "bf16";
-  private static final ObjectMapper MAPPER =
-      JsonMapper.builder().enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS).build();
+  private static final String NAME = "manifest of FlashAttention forwards";
 
   private ForwardManifest() {}
 
   static Validation<PackRefusal, ForwardPack> read(Path directory, String json) {
-    try {
-      return Validation.valid(pack(directory, MAPPER.readTree(json)));
-    } catch (Refused e) {
-      return Validation.invalid(e.refusal);
-    } catch (JsonProcessingException e) {
-      return Validation.invalid(malformed("manifest", e.getOriginalMessage(), "JSON").refusal);
-    }
+    return ManifestFields.read(NAME, json, root -> pack(directory, root));
   }
 
   private static ForwardPack pack(Path directory, JsonNode json) {
     if (json.path("format").asInt(-1) != FORMAT) {
       throw format("format of the manifest in " + directory, json.path("format").toString());
     }
-    if (!text(json, "family").equals(FAMILY)) {
-      throw malformed("family", text(json, "family"), FAMILY);
-    }
+    ManifestFields root = ManifestFields.of(NAME, json);
+    root.oneOf("family", Vector.of(FAMILY), Function.identity());
     Map<ForwardKey, ForwardEntry> modules = LinkedHashMap.empty();
-    for (JsonNode node : json.path("modules")) {
-      ForwardEntry entry = entry(node);
+    for (JsonNode node : root.list("modules")) {
+      ForwardEntry entry = entry(ManifestFields.of(NAME + ": module", node));
       if (modules.containsKey(entry.key())) {
-        throw malformed("modules", "two for the " + entry.key().label(), "one");
+        throw ManifestFields.malformed(
+            NAME + ": modules", "two for the " + entry.key().label(), "one");
       }
       modules = modules.put(entry.key(), entry);
     }
     Map<String, String> runtime = LinkedHashMap.empty();
-    for (JsonNode node : json.path("runtime")) {
-      runtime = runtime.put(plain(text(node, "file")), text(node, "sha256"));
+    for (JsonNode node : root.list("runtime")) {
+      ManifestFields file = ManifestFields.of(NAME + ": runtime", node);
+      runtime = runtime.put(file.file("file"), file.text("sha256"));
     }
-    String needed = plain(text(json.path("needs"), "file"));
-    return new ForwardPack(directory, text(json, "target"), modules, runtime, needed);
+    String needed = ManifestFields.of(NAME + ": needs", root.object("needs")).file("file");
+    return new ForwardPack(directory, root.text("target"), modules, runtime, needed);
   }
 
-  private static ForwardEntry entry(JsonNode node) {
-    String built = text(node, "package") + " " + text(node, "version");
+  private static ForwardEntry entry(ManifestFields module) {
+    String built = module.text("package") + " " + module.text("version");
     if (!built.equals(PACKAGE + " " + VERSION)) {
-      throw format("module " + text(node, "name"), "built from " + built);
+      throw format("module " + module.text("name"), "built from " + built);
     }
-    if (!text(node, "dtype").equals(DTYPE)) {
-      throw malformed("dtype", text(node, "dtype"), DTYPE);
-    }
+    module.oneOf("dtype", Vector.of(DTYPE), Function.identity());
     return new ForwardEntry(
         new ForwardKey(
-            number(node, "head_size"),
-            number(node, "group"),
-            number(node, "page_size"),
-            flag(node, "window")),
-        text(node, "name"),
-        plain(text(node, "file")),
-        text(node, "sha256"));
+            module.number("head_size", 1),
+            module.number("group", 1),
+            module.number("page_size", 1),
+            module.flag("window")),
+        module.text("name"),
+        module.file("file"),
+        module.text("sha256"));
   }
 
-  /** A name that leads to no other directory. */
-  private static String plain(String name) {
-    if (name.contains("/") || name.contains("\\") || name.startsWith(".")) {
-      throw malformed("file", name, "the name of a file beside the manifest");
-    }
-    return name;
-  }
-
-  private static String text(JsonNode node, String name) {
-    JsonNode value = node.path(name);
-    if (!value.isTextual() || value.textValue().isEmpty()) {
-      throw malformed(name, seen(value), "text");
-    }
-    return value.textValue();
-  }
-
-  private static int number(JsonNode node, String name) {
-    JsonNode value = node.path(name);
-    if (!value.isInt() || value.intValue() < 1) {
-      throw malformed(name, seen(value), "a size");
-    }
-    return value.intValue();
-  }
-
-  private static boolean flag(JsonNode node, String name) {
-    JsonNode value = node.path(name);
-    if (!value.isBoolean()) {
-      throw malformed(name, seen(value), "true or false");
-    }
-    return value.booleanValue();
-  }
-
-  private static String seen(JsonNode value) {
-    return value.isMissingNode() ? "no such field" : value.toString();
-  }
-
-  private static Refused format(String what, String seen) {
-    return new Refused(
+  private static ManifestFields.Refused format(String what, String seen) {
+    return new ManifestFields.Refused(
         new PackRefusal(
             PackRefusal.Code.FORMAT,
             what,
             seen,
             "format " + FORMAT + ", of " + PACKAGE + " " + VERSION,
             ForwardPack.REMEDY));
-  }
-
-  private static Refused malformed(String what, String seen, String wanted) {
-    return new Refused(
-        new PackRefusal(
-            PackRefusal.Code.MALFORMED,
-            what + " in the manifest of FlashAttention forwards",
-            seen,
-            wanted,
-            ForwardPack.REMEDY));
-  }
-
-  /** Carries a refusal out of the reader. */
-  private static final class Refused extends RuntimeException {
-    private static final long serialVersionUID = 1L;
-
-    private final transient PackRefusal refusal;
-
-    Refused(PackRefusal refusal) {
-      super(refusal.line());
-      this.refusal = refusal;
-    }
   }
 }

@@ -2,12 +2,9 @@ package bifocal.cuda.flashinfer;
 
 import bifocal.core.tensor.DType;
 import bifocal.cuda.flashinfer.ModuleKey.Engine;
+import bifocal.cuda.pack.ManifestFields;
 import bifocal.cuda.pack.PackRefusal;
-import com.fasterxml.jackson.core.JsonProcessingException;
-import com.fasterxml.jackson.databind.DeserializationFeature;
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
-import com.fasterxml.jackson.databind.json.JsonMapper;
 import io.vavr.collection.HashSet;
 import io.vavr.collection.LinkedHashMap;
 import io.vavr.collection.Map;
@@ -17,6 +14,7 @@ import io.vavr.collection.Vector;
 import io.vavr.control.Option;
 import io.vavr.control.Validation;
 import java.nio.file.Path;
+import java.util.function.Function;
 
 /** Reads the manifest of a pack. Modules of kinds that nothing here calls are left out. */
 final class ModuleManifest {
@@ -24,25 +22,18 @@ final class ModuleManifest {
   static final int FORMAT = 1;
 
   private static final String FAMILY = "flashinfer";
-  private static final ObjectMapper MAPPER =
-      JsonMapper.builder().enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS).build();
+  private static final String NAME = "manifest of FlashInfer modules";
   private static final Seq<DType> TYPES = Vector.of(DType.BF16, DType.FP16);
 
   private ModuleManifest() {}
 
   static Validation<PackRefusal, FlashInferPack> read(Path directory, String json) {
-    try {
-      return Validation.valid(pack(directory, MAPPER.readTree(json)));
-    } catch (Refused e) {
-      return Validation.invalid(e.refusal);
-    } catch (JsonProcessingException e) {
-      return Validation.invalid(malformed("manifest", e.getOriginalMessage(), "JSON").refusal);
-    }
+    return ManifestFields.read(NAME, json, root -> pack(directory, root));
   }
 
   private static FlashInferPack pack(Path directory, JsonNode json) {
     if (json.path("format").asInt(-1) != FORMAT) {
-      throw new Refused(
+      throw new ManifestFields.Refused(
           new PackRefusal(
               PackRefusal.Code.FORMAT,
               "format of the manifest in " + directory,
@@ -50,176 +41,123 @@ final class ModuleManifest {
               Integer.toString(FORMAT),
               "build the pack with the scripts of this version"));
     }
-    if (!text(json, "family").equals(FAMILY)) {
-      throw malformed("family", text(json, "family"), FAMILY);
-    }
+    ManifestFields root = ManifestFields.of(NAME, json);
+    root.oneOf("family", Vector.of(FAMILY), Function.identity());
     Map<ModuleKey, ModuleEntry> modules = LinkedHashMap.empty();
-    for (JsonNode node : json.path("modules")) {
-      for (ModuleEntry entry : module(node)) {
+    for (JsonNode node : root.list("modules")) {
+      for (ModuleEntry entry : module(ManifestFields.of(NAME + ": module", node))) {
         if (modules.containsKey(entry.key())) {
-          throw malformed("modules", "two for " + entry.key().label(), "one");
+          throw ManifestFields.malformed(
+              NAME + ": modules", "two for " + entry.key().label(), "one");
         }
         modules = modules.put(entry.key(), entry);
       }
     }
     Map<String, String> runtime = LinkedHashMap.empty();
-    for (JsonNode node : json.path("runtime")) {
-      runtime = runtime.put(plain(text(node, "file")), text(node, "sha256"));
+    for (JsonNode node : root.list("runtime")) {
+      ManifestFields file = ManifestFields.of(NAME + ": runtime", node);
+      runtime = runtime.put(file.file("file"), file.text("sha256"));
     }
-    return new FlashInferPack(directory, text(json, "target"), modules, runtime);
+    return new FlashInferPack(directory, root.text("target"), modules, runtime);
   }
 
-  private static Option<ModuleEntry> module(JsonNode node) {
-    return key(node)
+  private static Option<ModuleEntry> module(ManifestFields module) {
+    return key(module)
         .map(
             key -> {
-              requireVersion(node);
+              requireVersion(module);
               return new ModuleEntry(
                   key,
-                  text(node, "uri"),
-                  plain(text(node, "file")),
-                  text(node, "sha256"),
-                  text(node, "version"),
-                  signatures(node),
-                  masks(node));
+                  module.text("uri"),
+                  module.file("file"),
+                  module.text("sha256"),
+                  module.text("version"),
+                  signatures(module),
+                  masks(module));
             });
   }
 
-  private static void requireVersion(JsonNode node) {
-    String name = text(node, "package") + " " + text(node, "version");
+  private static void requireVersion(ManifestFields module) {
+    String name = module.text("package") + " " + module.text("version");
     String wanted = ModuleSignatures.PACKAGE + " " + ModuleSignatures.VERSION;
     if (!name.equals(wanted)) {
-      throw new Refused(
+      throw new ManifestFields.Refused(
           new PackRefusal(
               PackRefusal.Code.FORMAT,
-              "module " + text(node, "uri"),
+              "module " + module.text("uri"),
               "built from " + name,
               wanted,
               "build the pack from the version that this build calls"));
     }
   }
 
-  private static Option<ModuleKey> key(JsonNode node) {
-    Option<DType> type = type(node);
-    return switch (text(node, "kind")) {
+  private static Option<ModuleKey> key(ManifestFields module) {
+    Option<DType> type = type(module);
+    return switch (module.text("kind")) {
       case "decode" ->
           type.map(
               dtype ->
                   new ModuleKey.Decode(
-                      dtype, headSize(node), flag(node, "window"), flag(node, "softcap")));
+                      dtype, headSize(module), module.flag("window"), module.flag("softcap")));
       case "prefill" ->
           type.map(
               dtype ->
                   new ModuleKey.Prefill(
-                      engine(node),
+                      module.oneOf("engine", Vector.of(Engine.values()), Engine::label),
                       dtype,
-                      headSize(node),
-                      flag(node, "window"),
-                      flag(node, "softcap")));
+                      headSize(module),
+                      module.flag("window"),
+                      module.flag("softcap")));
       case "xqa" ->
           type.map(
               dtype ->
                   new ModuleKey.Xqa(
                       dtype,
-                      number(node, node.has("head_size") ? "head_size" : "head_dim"),
-                      number(node, "page_size"),
-                      number(node, "group"),
-                      flag(node, "window")));
+                      module.number("head_size", 1),
+                      module.number("page_size", 1),
+                      module.number("group", 1),
+                      module.flag("window")));
       default -> Option.none();
     };
   }
 
   /** The one type of queries, keys, values and outputs; absent for a module that has several. */
-  private static Option<DType> type(JsonNode node) {
-    String q = node.path("dtype_q").asText();
-    return q.equals(node.path("dtype_kv").asText()) && q.equals(node.path("dtype_o").asText())
+  private static Option<DType> type(ManifestFields module) {
+    if (!module.has("dtype_q")) {
+      return Option.none();
+    }
+    String q = module.text("dtype_q");
+    return q.equals(module.text("dtype_kv")) && q.equals(module.text("dtype_o"))
         ? TYPES.find(known -> known.label().equals(q) || (known == DType.FP16 && q.equals("f16")))
         : Option.none();
   }
 
-  private static int headSize(JsonNode node) {
-    int size = number(node, "head_dim_qk");
-    if (number(node, "head_dim_vo") != size) {
-      throw malformed("head_dim_vo", node.path("head_dim_vo").toString(), Integer.toString(size));
+  private static int headSize(ManifestFields module) {
+    int size = module.number("head_dim_qk", 1);
+    int values = module.number("head_dim_vo", 1);
+    if (values != size) {
+      throw ManifestFields.malformed(
+          module.at() + ".head_dim_vo", Integer.toString(values), Integer.toString(size));
     }
     return size;
   }
 
-  private static Engine engine(JsonNode node) {
-    String name = text(node, "engine");
-    return Vector.of(Engine.values())
-        .find(engine -> engine.label().equals(name))
-        .getOrElseThrow(() -> malformed("engine", name, "fa2 or fa3"));
-  }
-
-  private static Map<String, String> signatures(JsonNode node) {
+  private static Map<String, String> signatures(ManifestFields module) {
     Map<String, String> found = LinkedHashMap.empty();
-    for (JsonNode export : node.path("exports")) {
-      found = found.put(text(export, "name"), text(export, "signature"));
+    for (JsonNode export : module.list("exports")) {
+      ManifestFields function = ManifestFields.of(module.at() + ".exports", export);
+      found = found.put(function.text("name"), function.text("signature"));
     }
     return found;
   }
 
-  private static Set<Integer> masks(JsonNode node) {
+  private static Set<Integer> masks(ManifestFields module) {
     Set<Integer> masks = HashSet.empty();
-    for (JsonNode mask : node.path("masks").path(ModuleSignatures.PAGED_RUN)) {
-      masks = masks.add(mask.asInt());
+    if (module.has("masks")) {
+      for (JsonNode mask : module.object("masks").path(ModuleSignatures.PAGED_RUN)) {
+        masks = masks.add(mask.asInt());
+      }
     }
     return masks;
-  }
-
-  /** A name that leads to no other directory. */
-  private static String plain(String name) {
-    if (name.contains("/") || name.contains("\\") || name.startsWith(".")) {
-      throw malformed("file", name, "the name of a file beside the manifest");
-    }
-    return name;
-  }
-
-  private static String text(JsonNode node, String name) {
-    JsonNode value = node.path(name);
-    if (!value.isTextual() || value.textValue().isEmpty()) {
-      throw malformed(name, value.isMissingNode() ? "no such field" : value.toString(), "text");
-    }
-    return value.textValue();
-  }
-
-  private static int number(JsonNode node, String name) {
-    JsonNode value = node.path(name);
-    if (!value.isInt() || value.intValue() < 1) {
-      throw malformed(name, value.isMissingNode() ? "no such field" : value.toString(), "a size");
-    }
-    return value.intValue();
-  }
-
-  private static boolean flag(JsonNode node, String name) {
-    JsonNode value = node.path(name);
-    if (!value.isBoolean()) {
-      throw malformed(
-          name, value.isMissingNode() ? "no such field" : value.toString(), "true or false");
-    }
-    return value.booleanValue();
-  }
-
-  private static Refused malformed(String what, String seen, String wanted) {
-    return new Refused(
-        new PackRefusal(
-            PackRefusal.Code.MALFORMED,
-            what + " in the manifest of FlashInfer modules",
-            seen,
-            wanted,
-            "build the pack again"));
-  }
-
-  /** Carries a refusal out of the reader. */
-  private static final class Refused extends RuntimeException {
-    private static final long serialVersionUID = 1L;
-
-    private final transient PackRefusal refusal;
-
-    Refused(PackRefusal refusal) {
-      super(refusal.line());
-      this.refusal = refusal;
-    }
   }
 }

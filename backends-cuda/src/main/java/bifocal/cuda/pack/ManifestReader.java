@@ -1,12 +1,7 @@
 package bifocal.cuda.pack;
 
 import bifocal.core.tensor.DType;
-import com.fasterxml.jackson.core.JsonProcessingException;
-import com.fasterxml.jackson.core.StreamReadFeature;
-import com.fasterxml.jackson.databind.DeserializationFeature;
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
-import com.fasterxml.jackson.databind.json.JsonMapper;
 import io.vavr.collection.Seq;
 import io.vavr.collection.Vector;
 import io.vavr.control.Option;
@@ -14,31 +9,19 @@ import io.vavr.control.Validation;
 
 /** Reads a manifest; a field that it does not know is refused, because it may change a meaning. */
 final class ManifestReader {
-  private static final ObjectMapper MAPPER =
-      JsonMapper.builder()
-          .enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
-          .enable(StreamReadFeature.STRICT_DUPLICATE_DETECTION)
-          .build();
   private static final Seq<DType> MODEL_TYPES = Vector.of(DType.BF16, DType.FP16, DType.FP32);
 
   private ManifestReader() {}
 
   /** The manifest, or the first thing that is wrong with it. */
   static Validation<PackRefusal, PackManifest> read(String json) {
-    try {
-      return Validation.valid(manifest(MAPPER.readTree(json)));
-    } catch (ManifestFields.Refused e) {
-      return Validation.invalid(e.refusal());
-    } catch (JsonProcessingException e) {
-      return Validation.invalid(
-          ManifestFields.malformed(PackManifest.FILE, e.getOriginalMessage(), "JSON").refusal());
-    }
+    return ManifestFields.read(PackManifest.FILE, json, ManifestReader::manifest);
   }
 
   private static PackManifest manifest(JsonNode json) {
     requireFormat(json);
     ManifestFields fields =
-        ManifestFields.of(
+        ManifestFields.only(
             PackManifest.FILE,
             json,
             "format",
@@ -79,7 +62,7 @@ final class ManifestReader {
 
   private static KernelEntry kernel(JsonNode json) {
     ManifestFields fields =
-        ManifestFields.of(
+        ManifestFields.only(
             "kernel " + json.path("key").asText("?"),
             json,
             "key",
@@ -106,7 +89,7 @@ final class ManifestReader {
             "arguments");
     return new KernelEntry(
         fields.text("key"),
-        fileName(fields),
+        fields.file("file"),
         fields.parsed(
             "sha256",
             text -> Option.when(text.matches("[0-9a-f]{64}"), text),
@@ -126,16 +109,9 @@ final class ManifestReader {
   }
 
   /** A plain name: a manifest must not reach outside its directory. */
-  private static String fileName(ManifestFields fields) {
-    return fields.parsed(
-        "file",
-        text -> Option.when(text.matches("[A-Za-z0-9._-]+") && !text.startsWith("."), text),
-        "the name of a file in the pack's directory");
-  }
-
   private static Specialisation specialisation(String at, JsonNode json) {
     ManifestFields fields =
-        ManifestFields.of(
+        ManifestFields.only(
             at,
             json,
             "use",
@@ -193,13 +169,13 @@ final class ManifestReader {
   }
 
   private static KernelEntry.Tile tile(String at, JsonNode json) {
-    ManifestFields fields = ManifestFields.of(at, json, "rows", "tokens", "keys");
+    ManifestFields fields = ManifestFields.only(at, json, "rows", "tokens", "keys");
     return new KernelEntry.Tile(
         fields.number("rows", 1), fields.number("tokens", 1), fields.number("keys", 1));
   }
 
   private static KernelEntry.Grid grid(String at, JsonNode json) {
-    ManifestFields fields = ManifestFields.of(at, json, "x", "y", "z");
+    ManifestFields fields = ManifestFields.only(at, json, "x", "y", "z");
     return new KernelEntry.Grid(word(fields, "x"), word(fields, "y"), word(fields, "z"));
   }
 
@@ -209,7 +185,7 @@ final class ManifestReader {
 
   private static KernelArgument argument(String at, JsonNode json) {
     ManifestFields fields =
-        ManifestFields.of(
+        ManifestFields.only(
             at + ".arguments." + json.path("name").asText("?"),
             json,
             "name",
