@@ -1,6 +1,7 @@
 package bifocal.cuda.flashattention;
 
 import bifocal.core.error.BifocalException;
+import bifocal.cuda.pack.FoundOnce;
 import bifocal.cuda.pack.PackRefusal;
 import bifocal.cuda.triton.TritonDevice;
 import bifocal.cuda.triton.TritonHost;
@@ -14,11 +15,10 @@ import java.util.function.Supplier;
  * looked for once, when it is first asked for.
  */
 public final class ForwardHost {
-  private final Supplier<Validation<BifocalException, ForwardDevice>> search;
-  private Option<Validation<BifocalException, ForwardDevice>> found = Option.none();
+  private final FoundOnce<ForwardDevice> found;
 
   private ForwardHost(Supplier<Validation<BifocalException, ForwardDevice>> search) {
-    this.search = search;
+    this.found = new FoundOnce<>(search);
   }
 
   /** The device of a host's kernels, with the forwards in the folder beside their packs. */
@@ -40,11 +40,8 @@ public final class ForwardHost {
   }
 
   /** The device, or why there is none. */
-  public synchronized Validation<BifocalException, ForwardDevice> device() {
-    if (found.isEmpty()) {
-      found = Option.some(search.get());
-    }
-    return found.get();
+  public Validation<BifocalException, ForwardDevice> device() {
+    return found.result();
   }
 
   /**
@@ -53,11 +50,6 @@ public final class ForwardHost {
    * @throws BifocalException {@code NATIVE_MISSING} that says in one line what is missing
    */
   ForwardDevice require() {
-    return device()
-        .fold(
-            why -> {
-              throw why;
-            },
-            device -> device);
+    return found.require();
   }
 }

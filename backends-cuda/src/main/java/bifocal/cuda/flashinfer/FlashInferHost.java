@@ -1,6 +1,7 @@
 package bifocal.cuda.flashinfer;
 
 import bifocal.core.error.BifocalException;
+import bifocal.cuda.pack.FoundOnce;
 import bifocal.cuda.pack.PackRefusal;
 import bifocal.cuda.triton.TritonDevice;
 import bifocal.cuda.triton.TritonHost;
@@ -14,11 +15,10 @@ import java.util.function.Supplier;
  * for once, when it is first asked for.
  */
 public final class FlashInferHost {
-  private final Supplier<Validation<BifocalException, FlashInferDevice>> search;
-  private Option<Validation<BifocalException, FlashInferDevice>> found = Option.none();
+  private final FoundOnce<FlashInferDevice> found;
 
   private FlashInferHost(Supplier<Validation<BifocalException, FlashInferDevice>> search) {
-    this.search = search;
+    this.found = new FoundOnce<>(search);
   }
 
   /** The device of a host's kernels, with the modules in the folder beside their packs. */
@@ -45,11 +45,8 @@ public final class FlashInferHost {
   }
 
   /** The device, or why there is none. */
-  public synchronized Validation<BifocalException, FlashInferDevice> device() {
-    if (found.isEmpty()) {
-      found = Option.some(search.get());
-    }
-    return found.get();
+  public Validation<BifocalException, FlashInferDevice> device() {
+    return found.result();
   }
 
   /**
@@ -58,11 +55,6 @@ public final class FlashInferHost {
    * @throws BifocalException {@code NATIVE_MISSING} that says in one line what is missing
    */
   FlashInferDevice require() {
-    return device()
-        .fold(
-            why -> {
-              throw why;
-            },
-            device -> device);
+    return found.require();
   }
 }

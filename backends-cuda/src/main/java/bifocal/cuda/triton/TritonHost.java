@@ -6,6 +6,7 @@ import bifocal.core.error.ErrorCode;
 import bifocal.cuda.driver.CudaContext;
 import bifocal.cuda.driver.CudaDevice;
 import bifocal.cuda.driver.CudaDriver;
+import bifocal.cuda.pack.FoundOnce;
 import bifocal.cuda.pack.KernelPack;
 import bifocal.cuda.pack.PackRefusal;
 import io.vavr.control.Option;
@@ -28,11 +29,10 @@ public final class TritonHost {
     static final TritonHost HOST = new TritonHost(TritonHost::search);
   }
 
-  private final Supplier<Validation<BifocalException, TritonDevice>> search;
-  private Option<Validation<BifocalException, TritonDevice>> found = Option.none();
+  private final FoundOnce<TritonDevice> found;
 
   private TritonHost(Supplier<Validation<BifocalException, TritonDevice>> search) {
-    this.search = search;
+    this.found = new FoundOnce<>(search);
   }
 
   /** The first device of this host, with the packs that {@link #PROPERTY} names. */
@@ -51,11 +51,8 @@ public final class TritonHost {
   }
 
   /** The device, or why there is none. */
-  public synchronized Validation<BifocalException, TritonDevice> device() {
-    if (found.isEmpty()) {
-      found = Option.some(search.get());
-    }
-    return found.get();
+  public Validation<BifocalException, TritonDevice> device() {
+    return found.result();
   }
 
   /**
@@ -64,24 +61,15 @@ public final class TritonHost {
    * @throws BifocalException {@code NATIVE_MISSING} that says in one line what is missing
    */
   TritonDevice require() {
-    return device()
-        .fold(
-            why -> {
-              throw why;
-            },
-            device -> device);
+    return found.require();
   }
 
   private static Validation<BifocalException, TritonDevice> search() {
-    try {
-      CudaDriver driver = CudaDriver.load();
-      ComputeCapability capability = CudaDevice.of(driver, 0).capability();
-      return KernelPack.open(packs(), capability)
-          .mapError(PackRefusal::asException)
-          .map(pack -> TritonDevice.of(CudaContext.primary(driver, 0), pack));
-    } catch (BifocalException failure) {
-      return Validation.invalid(failure);
-    }
+    CudaDriver driver = CudaDriver.load();
+    ComputeCapability capability = CudaDevice.of(driver, 0).capability();
+    return KernelPack.open(packs(), capability)
+        .mapError(PackRefusal::asException)
+        .map(pack -> TritonDevice.of(CudaContext.primary(driver, 0), pack));
   }
 
   /** The directory of kernel packs, where one was named. */
