@@ -1,7 +1,6 @@
 package bifocal.routing;
 
 import bifocal.core.backend.BackendName;
-import bifocal.core.bench.Calibration;
 import bifocal.core.bench.ChildTime;
 import bifocal.core.bench.ChildTime.Phase;
 import bifocal.core.tensor.DType;
@@ -22,16 +21,12 @@ final class ChildRates {
     this.nanos = times.toJavaStream().mapToDouble(ChildTime::nanosPerPair).toArray();
   }
 
-  /** What a table knows of a backend, absent without a time. */
-  static Option<ChildRates> of(Calibration table, BackendName child, DType dtype, int headSize) {
+  /** What was measured of a backend, absent without a time. */
+  static Option<ChildRates> of(Seq<ChildTime> times, BackendName child, DType dtype, int headSize) {
     Seq<ChildTime> own =
-        table
-            .times()
-            .filter(
-                time ->
-                    time.child().equals(child)
-                        && time.dtype() == dtype
-                        && time.headSize() == headSize);
+        times.filter(
+            time ->
+                time.child().equals(child) && time.dtype() == dtype && time.headSize() == headSize);
     return Option.when(own.nonEmpty(), () -> new ChildRates(own));
   }
 

@@ -19,6 +19,7 @@ import bifocal.core.tensor.DType;
 import io.vavr.Tuple;
 import io.vavr.collection.HashMap;
 import io.vavr.collection.Map;
+import io.vavr.collection.Seq;
 import io.vavr.control.Option;
 
 /**
@@ -51,22 +52,34 @@ public final class MeasuredRouting implements RoutingPolicy {
    * A policy over two children.
    *
    * @param policy decides what is right; its {@code splits} and {@code lowering} stay in force
-   * @param times valid on this host, see {@link Calibration#requireValidHere}
+   * @param table valid on this host, see {@link Calibration#requireValidHere}
    */
   public MeasuredRouting(
-      MMPrefixAttentionRouting policy, Calibration times, BackendName childA, BackendName childB) {
+      MMPrefixAttentionRouting policy, Calibration table, BackendName childA, BackendName childB) {
+    this(policy, table.times(), childA, childB);
+  }
+
+  /**
+   * A policy over two children whose times this process measured itself.
+   *
+   * @param policy decides what is right; its {@code splits} and {@code lowering} stay in force
+   */
+  public MeasuredRouting(
+      MMPrefixAttentionRouting policy,
+      Seq<ChildTime> times,
+      BackendName childA,
+      BackendName childB) {
     this.policy = policy;
     this.measured =
         HashMap.ofEntries(
             times
-                .times()
                 .map(Kind::of)
                 .distinct()
                 .flatMap(
                     kind -> pair(times, kind, childA, childB).map(pair -> Tuple.of(kind, pair))));
   }
 
-  private static Option<Pair> pair(Calibration times, Kind kind, BackendName a, BackendName b) {
+  private static Option<Pair> pair(Seq<ChildTime> times, Kind kind, BackendName a, BackendName b) {
     return ChildRates.of(times, a, kind.dtype(), kind.headSize())
         .flatMap(
             ratesOfA ->

@@ -28,6 +28,7 @@ import bifocal.cuda.triton.TritonDevice;
 import bifocal.cuda.triton.TritonHost;
 import bifocal.routing.Lowering;
 import bifocal.routing.MMPrefixAttentionRouting;
+import bifocal.routing.MeasuredRouting;
 import io.vavr.collection.HashSet;
 import io.vavr.collection.LinkedHashMap;
 import io.vavr.collection.Seq;
@@ -176,21 +177,18 @@ public final class CudaBenchmarkSuite implements BenchmarkSuite {
     private Seq<ChildTime> times(CalibratedWork planned, GpuTimer timer) {
       boolean images = planned.work().hasImages();
       BackendName causal = TritonCausalBackend.NAME;
-      BackendName flash = FlashInferBackend.NAME;
-      Seq<Turns.Named<?>> children =
+      Seq<Turns.Named<?>> ours =
           Vector.of(
               child(TritonAttnBackend.NAME, new TritonAttnBackend(host)),
               images ? child(causal, lowering()) : child(causal, new TritonCausalBackend(host)));
-      if (serves(flashInfer(), planned.work().withoutImages())) {
-        children =
-            children.append(
-                images ? child(flash, loweringTo(flashInfer())) : child(flash, flashInfer()));
-      }
-      return children.map(
-          child -> {
-            GpuRow row = row(child.backend(), child.name(), planned.work(), timer);
-            return planned.time(BackendName.of(child.name()), row.milliseconds());
-          });
+      return ours.appendAll(
+              others(planned.work().withoutImages())
+                  .map(fast -> child(fast.name(), images ? loweringTo(fast) : fast)))
+          .map(
+              child -> {
+                GpuRow row = row(child.backend(), child.name(), planned.work(), timer);
+                return planned.time(BackendName.of(child.name()), row.milliseconds());
+              });
     }
 
     private static <M extends AttentionMetadata> Turns.Named<?> child(
@@ -292,10 +290,15 @@ public final class CudaBenchmarkSuite implements BenchmarkSuite {
               .filter(work -> request.wants(work.title()));
       return works.isEmpty()
           ? Vector.empty()
-          : timed(timer -> works.flatMap(work -> turns(work, timer)));
+          : timed(
+              timer -> {
+                Seq<ChildTime> times =
+                    CalibratedWork.plan(true).flatMap(planned -> times(planned, timer));
+                return works.flatMap(work -> turns(work, times, timer));
+              });
     }
 
-    private Seq<Turns> turns(GpuWork work, GpuTimer timer) {
+    private Seq<Turns> turns(GpuWork work, Seq<ChildTime> times, GpuTimer timer) {
       MMPrefixAttentionRouting routing = new MMPrefixAttentionRouting();
       Turns.Named<?> whole = new Turns.Named<>("whole batch", pair(host, routing.wholeBatch()));
       Seq<Turns> turns =
@@ -303,11 +306,15 @@ public final class CudaBenchmarkSuite implements BenchmarkSuite {
               turn("split", pair(host, routing), whole, work, timer),
               turn("lowered", lowering(), whole, work, timer));
       return turns.appendAll(
-          others(work.withoutImages()).flatMap(fast -> turns(fast, whole, work, timer)));
+          others(work.withoutImages()).flatMap(fast -> turns(fast, whole, times, work, timer)));
     }
 
     private Seq<Turns> turns(
-        AttentionBackend<?> fast, Turns.Named<?> whole, GpuWork work, GpuTimer timer) {
+        AttentionBackend<?> fast,
+        Turns.Named<?> whole,
+        Seq<ChildTime> times,
+        GpuWork work,
+        GpuTimer timer) {
       MMPrefixAttentionRouting routing = new MMPrefixAttentionRouting();
       String with = " to " + fast.name();
       GpuWork text = work.withoutImages();
@@ -315,7 +322,19 @@ public final class CudaBenchmarkSuite implements BenchmarkSuite {
       return Vector.of(
           turn("split" + with, pair(host, fast, routing), whole, work, timer),
           turn("lowered" + with, loweringTo(fast), whole, work, timer),
+          turn("measured, " + fast.name(), measuring(fast, times), whole, work, timer),
           turn("pair, text", pair(host, fast, routing), alone, text, timer));
+    }
+
+    /** A pair that lowers, or leaves to the general child what is faster there. */
+    private <M extends AttentionMetadata> AttentionBackend<? extends AttentionMetadata> measuring(
+        AttentionBackend<M> fast, Seq<ChildTime> times) {
+      MMPrefixAttentionRouting lowers =
+          new MMPrefixAttentionRouting().withLowering(Lowering.LEFT_WINDOW);
+      return CompositeBackends.createCompositeBackendOrThrow(
+          new TritonAttnBackend(host),
+          fast,
+          new MeasuredRouting(lowers, times, TritonAttnBackend.NAME, fast.name()));
     }
 
     private Turns turn(
