@@ -183,7 +183,9 @@ public final class CudaBenchmarkSuite implements BenchmarkSuite {
               images ? child(causal, lowering()) : child(causal, new TritonCausalBackend(host)));
       return ours.appendAll(
               others(planned.work().withoutImages())
-                  .map(fast -> child(fast.name(), images ? loweringTo(fast) : fast)))
+                  .map(
+                      fast ->
+                          images ? child(fast.name(), loweringTo(fast)) : child(fast.name(), fast)))
           .map(
               child -> {
                 GpuRow row = row(child.backend(), child.name(), planned.work(), timer);
