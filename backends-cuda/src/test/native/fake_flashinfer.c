@@ -2,7 +2,7 @@
 /*
  * A stand-in for FlashInfer's modules, for machines without a GPU: the same functions with the same arguments, over
  * host memory. It plans as they do, into the same lists at the places that the plan's numbers name, and computes one
- * number at a time from what lies on the "device". Compiled once for each kind: -DDECODE, -DFA2 or -DFA3; with -DDRIFTED
+ * number at a time from what lies on the "device". Compiled once for each kind: -DDECODE, -DFA2, -DFA3 or -DXQA; with -DDRIFTED
  * the schemas have one argument more.
  */
 #include <math.h>
@@ -395,6 +395,48 @@ EXPORT int __tvm_ffi_paged_run(void *self, const any *args, int32_t count, any *
 }
 #endif
 
+#ifdef XQA
+#define RUN "biiidtTdTtTTttTiTidtittTTb"
+
+/* Divides keys when there are fewer requests and heads than programs, as the kernel does: then counters are used. */
+EXPORT int __tvm_ffi_xqa_wrapper(void *self, const any *args, int32_t count, any *result) {
+  (void)self, (void)result;
+  if (check("xqa_wrapper", RUN, args, count)) return -1;
+  cache c = cache_of(args + 10, args + 11, 0);
+  tensor *o = of(args + 6), *q = of(args + 8), *pages = of(args + 14), *keys = of(args + 16);
+  tensor *counters = of(args + 23), *partials = of(args + 24);
+  int64_t batch = args[17].number, heads = args[2].number, columns = args[15].number / c.page, window = args[3].number;
+  int64_t size = q->shape[2], group = q->shape[1] / heads, programs = args[1].number / (batch * heads);
+  if (requires(!args[0].number && !args[25].number, "kernels of another cache") ||
+      requires(args[15].number % c.page == 0, "keys are not of whole pages") ||
+      requires(q->shape[0] == batch && o->shape[0] == batch && keys->shape[0] >= batch, "arrays are not of the batch") ||
+      requires(pages->shape[0] >= (batch - 1) * columns + 1, "rows of pages are not of the batch") ||
+      requires(c.k->shape[2] == heads && c.k->strides[0] % size == 0, "heads of a page") ||
+      requires(memcmp(c.k->strides, c.v->strides, 4 * sizeof(int64_t)) == 0, "strides of the values") ||
+      requires(counters->shape[0] >= 4 * batch * heads, "too few counters") ||
+      requires(programs < 2 || partials->shape[0] >= programs * batch * heads * (256 + group * size * 2), "too few partials")) {
+    return -1;
+  }
+  for (int i = 0; i < batch * heads; i++) {
+    if (requires(((uint32_t *)counters->data)[i] == 0, "counters are not zero")) return -1;
+  }
+  if (programs > 1) memset(partials->data, 0xFF, programs * batch * heads * (256 + group * size * 2));
+  runs++;
+  for (int b = 0; b < batch; b++) {
+    int n = ((int32_t *)keys->data)[b];
+    if (requires(n <= args[15].number, "more keys than a row has pages for")) return -1;
+    attend(q, b, &c, (int32_t *)pages->data + b * columns, window > 0 && n > window ? n - (int)window : 0, n - 1,
+           args[4].real / sqrt((double)size), o, b, 0);
+  }
+  return 0;
+}
+
+EXPORT int __tvm_ffi__metadata_xqa_wrapper(void *s, const any *a, int32_t n, any *r) {
+  (void)s, (void)a, (void)n;
+  return metadata("N" RUN, r);
+}
+#else
+
 #ifndef DECODE
 EXPORT int __tvm_ffi__metadata_paged_run(void *s, const any *a, int32_t n, any *r) {
   (void)s, (void)a, (void)n;
@@ -406,6 +448,7 @@ EXPORT int __tvm_ffi__metadata_plan(void *s, const any *a, int32_t n, any *r) {
   (void)s, (void)a, (void)n;
   return metadata("A" PLAN, r);
 }
+#endif
 
 /* What was called so far: plans, runs, the stream of the last call. For tests. */
 EXPORT int __tvm_ffi_calls(void *s, const any *a, int32_t n, any *r) {

@@ -55,6 +55,18 @@ public final class LayerCheck {
     }
   }
 
+  /**
+   * The same for a host that asks for outputs alone: a kernel may serve it that returns no
+   * log-sum-exp.
+   */
+  public void agreesWithoutLogSumExp(BatchPlan... batches) {
+    try (Rig<?> rig = Rig.open(contract, setup)) {
+      for (BatchPlan batch : batches) {
+        rig.runWithoutLse(batch).requireRight(tolerance);
+      }
+    }
+  }
+
   @Override
   public String toString() {
     return setup.toString();

@@ -149,6 +149,13 @@ final class Rig<M extends AttentionMetadata> implements AutoCloseable {
     }
   }
 
+  /** The same for a host that asks for no log-sum-exp. */
+  Outcome runWithoutLse(BatchPlan batch) {
+    try (Step<M> step = build(batch)) {
+      return step.run(Buffers::withoutLse);
+    }
+  }
+
   /** Runs some requests of a batch, or runs cut out of them. */
   Outcome run(BatchPlan batch, int[] source, UnaryOperator<CommonAttentionMetadata> cut) {
     try (Step<M> step = build(batch, source, cut)) {
@@ -237,7 +244,11 @@ final class Rig<M extends AttentionMetadata> implements AutoCloseable {
   }
 
   /** What a step takes and writes, on the device. */
-  record Buffers(TensorView q, KvInput.Dense kv, SlotMapping slots, AttentionOutput output) {}
+  record Buffers(TensorView q, KvInput.Dense kv, SlotMapping slots, AttentionOutput output) {
+    Buffers withoutLse() {
+      return new Buffers(q, kv, slots, AttentionOutput.of(output.out()));
+    }
+  }
 
   /** Keys and values of whole sequences, back to back, for attention without a cache. */
   KvInput.Dense uncached(HostBatch host) {

@@ -5,6 +5,7 @@ import bifocal.core.backend.KvInput;
 import bifocal.core.batch.CommonAttentionMetadata;
 import bifocal.core.cache.KvCacheView;
 import bifocal.core.workspace.Workspace;
+import java.util.function.UnaryOperator;
 
 /**
  * One built batch of a rig.
@@ -36,7 +37,12 @@ final class Step<M extends AttentionMetadata> implements AutoCloseable {
 
   /** Writes the batch's own tokens and runs it. */
   Outcome run() {
-    Rig.Buffers buffers = rig.buffers(host);
+    return run(UnaryOperator.identity());
+  }
+
+  /** The same over what becomes of the tensors. */
+  Outcome run(UnaryOperator<Rig.Buffers> change) {
+    Rig.Buffers buffers = change.apply(rig.buffers(host));
     if (!host.plan().independentKeys()) {
       rig.writer().writeKv(rig.device().launch(), buffers.kv(), rig.cache(), buffers.slots());
       rig.wrote(host.plan());

@@ -51,6 +51,7 @@ final class GpuScene<M extends AttentionMetadata> implements AutoCloseable {
   private final KvCacheView cache;
   private final TensorView q;
   private final AttentionOutput output;
+  private final AttentionOutput outputAlone;
   private final LayerGroup group;
   private final AttentionMetadataBuilder<M> builder;
   private final AttentionImpl<M> impl;
@@ -107,6 +108,7 @@ final class GpuScene<M extends AttentionMetadata> implements AutoCloseable {
                       place,
                       work.tokens(),
                       layer.numHeads())));
+      this.outputAlone = AttentionOutput.of(output.out());
       this.group = LayerGroup.of("bench", layer);
       WorkspacePlan plan =
           backend.workspace(group, spec, new BatchLimits(work.batch(), work.tokens(), work.keys()));
@@ -177,8 +179,13 @@ final class GpuScene<M extends AttentionMetadata> implements AutoCloseable {
     return work;
   }
 
-  /** Launches the layer. */
+  /** Launches the layer, which is not asked for log-sum-exps, as in serving. */
   void forward() {
+    impl.forward(launch, q, cache, metadata, outputAlone);
+  }
+
+  /** The same with log-sum-exps. */
+  void forwardWithLse() {
     impl.forward(launch, q, cache, metadata, output);
   }
 

@@ -109,10 +109,19 @@ public final class CudaStream implements AutoCloseable {
     requireOpen("cuStreamIsCapturing");
     context.makeCurrent();
     try (Arena arena = Arena.ofConfined()) {
-      MemorySegment out = arena.allocate(ValueLayout.JAVA_INT);
-      context.check("cuStreamIsCapturing", context.driver().streamIsCapturing(handle, out));
-      return out.get(ValueLayout.JAVA_INT, 0) != 0;
+      return capturing(arena.allocate(ValueLayout.JAVA_INT));
     }
+  }
+
+  /**
+   * The same, without allocating.
+   *
+   * @param room for the driver's answer, an {@code int} outside of the heap
+   */
+  public boolean capturing(MemorySegment room) {
+    requireOpen("cuStreamIsCapturing");
+    context.check("cuStreamIsCapturing", context.driver().streamIsCapturing(handle, room));
+    return room.get(ValueLayout.JAVA_INT, 0) != 0;
   }
 
   /** Lets later work wait for an event. */

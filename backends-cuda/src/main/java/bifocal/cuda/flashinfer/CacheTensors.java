@@ -17,8 +17,16 @@ import java.lang.foreign.MemorySegment;
  * @param keys its keys
  * @param values its values
  * @param layoutCode how modules call the layout
+ * @param tokenKeys the keys again: blocks, tokens, heads, elements, whatever the layout
+ * @param tokenValues the values likewise
  */
-record CacheTensors(KvCacheView view, TensorView keys, TensorView values, int layoutCode) {
+record CacheTensors(
+    KvCacheView view,
+    TensorView keys,
+    TensorView values,
+    int layoutCode,
+    TensorView tokenKeys,
+    TensorView tokenValues) {
   private static final int NHD = 0;
   private static final int HND = 1;
 
@@ -39,12 +47,26 @@ record CacheTensors(KvCacheView view, TensorView keys, TensorView values, int la
     long[] strides = {
       view.blockStride() / bytes, headFirst ? head : token, headFirst ? token : head, 1
     };
-    MemorySegment memory = view.memory();
+    MemorySegment keys = view.memory();
+    MemorySegment values = keys.asSlice(layout.valueOffset(spec));
+    long[] tokenShape = {view.numBlocks(), spec.blockSize(), spec.numKvHeads(), spec.headSize()};
+    long[] tokenStrides = {view.blockStride() / bytes, token, head, 1};
     return new CacheTensors(
         view,
-        TensorView.of(memory, type, view.device(), shape, strides),
-        TensorView.of(
-            memory.asSlice(layout.valueOffset(spec)), type, view.device(), shape, strides),
-        headFirst ? HND : NHD);
+        TensorView.of(keys, type, view.device(), shape, strides),
+        TensorView.of(values, type, view.device(), shape, strides),
+        headFirst ? HND : NHD,
+        TensorView.of(keys, type, view.device(), tokenShape, tokenStrides),
+        TensorView.of(values, type, view.device(), tokenShape, tokenStrides));
+  }
+
+  /** Whether strides are multiples of a head's size and number heads in 32 bits, as XQA does. */
+  boolean wholeHeads() {
+    long head = tokenKeys.size(3);
+    boolean whole = true;
+    for (int i = 0; i < 3; i++) {
+      whole &= tokenKeys.stride(i) % head == 0;
+    }
+    return whole && tokenKeys.size(0) * (tokenKeys.stride(0) / head) <= 1L << 32;
   }
 }

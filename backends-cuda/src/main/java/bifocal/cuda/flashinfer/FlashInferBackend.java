@@ -51,16 +51,19 @@ public final class FlashInferBackend
               + ModuleSignatures.VERSION
               + " for 9.0, of bf16; the pack of TRITON_ATTN writes the cache");
 
+  private static final Execution WITH_XQA =
+      new Execution(
+          Execution.Status.NATIVE_WITH_PACK,
+          "FLASHINFER_PACK: modules of flashinfer-python "
+              + ModuleSignatures.VERSION
+              + " for 9.0, of bf16, for one query a request; they return no log-sum-exps, a forward"
+              + " that asks for them is run by the native kernels");
+
   private static final Execution NO_CUBINS =
       new Execution(
           Execution.Status.NOT_HERE,
           "FLASHINFER_CUBINS: trtllm-gen's kernels for 10.x are loaded by a callback that is not"
               + " bound");
-
-  private static final Execution NO_XQA =
-      new Execution(
-          Execution.Status.NOT_HERE,
-          "FLASHINFER_XQA: modules are built and not called; the native kernels serve 9.0");
 
   /** What runs here and the reference does not say. */
   private static final FeatureSet EXTENSIONS =
@@ -79,7 +82,7 @@ public final class FlashInferBackend
 
   /** A backend over the modules of a host, which it looks for when they are first needed. */
   public FlashInferBackend(FlashInferHost host) {
-    this(host, DecodeKernels.TENSOR_CORES);
+    this(host, DecodeKernels.XQA);
   }
 
   /** A backend that decodes by some kernels where it can. */
@@ -102,7 +105,7 @@ public final class FlashInferBackend
   public Option<Execution> execution(FeatureRow row) {
     return switch (row.version()) {
       case "trtllm-gen" -> Option.some(NO_CUBINS);
-      case "XQA" -> Option.some(NO_XQA);
+      case "XQA" -> Option.some(WITH_XQA);
       default -> Option.none();
     };
   }

@@ -31,6 +31,9 @@ final class FlashInferBuilder implements AttentionMetadataBuilder<FlashInferMeta
 
   static final String PARTIALS = "partials";
 
+  /** Counters of XQA, which are zero between its launches. */
+  static final String COUNTERS = "counters";
+
   private final FlashInferDevice device;
   private final AttentionLayerSpec.Dense layer;
   private final KvCacheSpec cache;
@@ -71,13 +74,24 @@ final class FlashInferBuilder implements AttentionMetadataBuilder<FlashInferMeta
     long arrays = tasks * (3 * (entries + 2) + pages) + 2 * rows;
     long plans = 0;
     for (Option<? extends ModuleKey> key :
-        List.of(modules.few(), modules.many(), modules.many(), modules.single())) {
+        List.of(modules.few(), modules.few(), modules.many(), modules.many(), modules.single())) {
       plans += key.map(known -> bytes.plan(known, rows, entries)).getOrElse(0L);
     }
+    long partials = bytes.partials(limits.maxRequests());
+    if (modules.xqa().isEmpty()) {
+      return WorkspacePlan.of(
+          WorkspaceBytes.aligned(arrays * Integer.BYTES) + plans, scratch(partials));
+    }
+    long single = bytes.singlePartials() + bytes.singleRows(limits.maxRequests());
     return WorkspacePlan.of(
-        WorkspaceBytes.aligned(arrays * Integer.BYTES) + plans,
+        WorkspaceBytes.aligned((arrays + rows + pages) * Integer.BYTES) + plans,
+        scratch(Math.max(partials, single)),
         new WorkspaceRegion(
-            PARTIALS, bytes.partials(limits.maxRequests()), WorkspaceRegion.State.SCRATCH));
+            COUNTERS, bytes.singleCounters(limits.maxRequests()), WorkspaceRegion.State.ZEROED));
+  }
+
+  private static WorkspaceRegion scratch(long bytes) {
+    return new WorkspaceRegion(PARTIALS, bytes, WorkspaceRegion.State.SCRATCH);
   }
 
   @Override
@@ -114,35 +128,56 @@ final class FlashInferBuilder implements AttentionMetadataBuilder<FlashInferMeta
     }
   }
 
+  /** Runs of a batch by what computes them. */
+  private record Runs(RunList one, RunList few, RunList causal, RunList full) {}
+
   /** The launches of a batch: none for a list of runs that is empty. */
   private List<LaunchDraft> drafts(CommonAttentionMetadata batch) {
-    RunList few = list(batch.live());
-    RunList causal = list(batch.live());
-    RunList full = list(batch.live());
-    for (int r = 0; r < batch.live(); r++) {
-      if (batch.queryLen(r) > 0) {
-        listOf(batch, r, few, causal, full).add(batch, r);
-      }
-    }
     List<LaunchDraft> drafts = new ArrayList<>();
+    Option<ModuleKey.Xqa> xqa = modules.xqa().filter(key -> decode == DecodeKernels.XQA);
+    boolean apart = xqa.isDefined();
+    Runs runs = runs(batch, apart);
+    Option<PageRows> single =
+        xqa.flatMap(key -> PageRows.of(key, batch, cache, runs.one(), uniform(batch, runs.one())));
+    if (single.isDefined()) {
+      drafts.add(few(batch, Task.ONE, runs.one(), single.get().pages(), single));
+    }
+    boolean left = apart && single.isEmpty() && runs.one().size() > 0;
+    RunList few = left ? runs(batch, false).few() : runs.few();
     if (few.size() > 0) {
-      drafts.add(few(batch, few));
+      drafts.add(few(batch, Task.FEW, few, PageTable.of(batch, cache, few), Option.none()));
     }
-    if (causal.size() > 0) {
-      drafts.add(many(batch, Task.CAUSAL, causal));
+    if (runs.causal().size() > 0) {
+      drafts.add(many(batch, Task.CAUSAL, runs.causal()));
     }
-    if (full.size() > 0) {
-      drafts.add(many(batch, Task.FULL, full));
+    if (runs.full().size() > 0) {
+      drafts.add(many(batch, Task.FULL, runs.full()));
     }
     return drafts;
+  }
+
+  /**
+   * Puts runs together.
+   *
+   * @param apart whether runs of one query are kept apart from those of few
+   */
+  private Runs runs(CommonAttentionMetadata batch, boolean apart) {
+    RunList few = list(batch.live());
+    Runs runs =
+        new Runs(apart ? list(batch.live()) : few, few, list(batch.live()), list(batch.live()));
+    for (int r = 0; r < batch.live(); r++) {
+      if (batch.queryLen(r) > 0) {
+        listOf(batch, r, runs).add(batch, r);
+      }
+    }
+    return runs;
   }
 
   private RunList list(int capacity) {
     return new RunList(cache.blockSize(), layer.mask().leftWindow(), capacity);
   }
 
-  private RunList listOf(
-      CommonAttentionMetadata batch, int request, RunList few, RunList causal, RunList full) {
+  private RunList listOf(CommonAttentionMetadata batch, int request, Runs runs) {
     int right = batch.rightWindow(request, layer.mask());
     if (right > 0) {
       throw BifocalException.ofRequest(
@@ -151,21 +186,32 @@ final class FlashInferBuilder implements AttentionMetadataBuilder<FlashInferMeta
           "right window " + right,
           "no later keys, or all until the end of the run");
     }
+    int queries = batch.queryLen(request);
     // A single query is the last of its keys, and sees none beyond itself in any case.
-    if (right < 0 && batch.queryLen(request) > 1) {
-      return full;
+    if (queries == 1) {
+      return runs.one();
     }
-    return batch.queryLen(request) <= LayerModules.FEW ? few : causal;
+    if (right < 0) {
+      return runs.full();
+    }
+    return queries <= LayerModules.FEW ? runs.few() : runs.causal();
   }
 
-  private LaunchDraft few(CommonAttentionMetadata batch, RunList runs) {
-    PageTable pages = PageTable.of(batch, cache, runs);
-    boolean uniform =
-        GRAPHS.covers(batch)
-            && !batch.hasRuns()
-            && pages.copied()
-            && pages.tight()
-            && runs.rowsTogether();
+  /** Whether a batch is one that may be captured, if its kernels can. */
+  private static boolean uniform(CommonAttentionMetadata batch, RunList runs) {
+    return GRAPHS.covers(batch)
+        && !batch.hasRuns()
+        && batch.blockTable().device().hostReadable()
+        && runs.rowsTogether();
+  }
+
+  private LaunchDraft few(
+      CommonAttentionMetadata batch,
+      Task task,
+      RunList runs,
+      PageTable pages,
+      Option<PageRows> single) {
+    boolean uniform = uniform(batch, runs) && pages.tight();
     boolean onCores =
         modules.single().isDefined()
             && (decode == DecodeKernels.CUDA_CORES || modules.few().isEmpty())
@@ -177,12 +223,13 @@ final class FlashInferBuilder implements AttentionMetadataBuilder<FlashInferMeta
     boolean pads = key instanceof ModuleKey.Prefill prefill && isFa2(prefill);
     boolean graph = uniform && (pads || (onCores && runs.size() == batch.requests()));
     return new LaunchDraft(
-        Task.FEW,
+        task,
         runs,
         pages,
         key,
         ModuleEntry.MASK_CAUSAL,
-        graph ? batch.requests() : LaunchDraft.EAGER);
+        graph ? batch.requests() : LaunchDraft.EAGER,
+        single);
   }
 
   private static boolean isFa2(ModuleKey.Prefill prefill) {
@@ -194,7 +241,7 @@ final class FlashInferBuilder implements AttentionMetadataBuilder<FlashInferMeta
     int mask = task == Task.FULL ? ModuleEntry.MASK_NONE : ModuleEntry.MASK_CAUSAL;
     device.module(key).requireMask(mask);
     return new LaunchDraft(
-        task, runs, PageTable.of(batch, cache, runs), key, mask, LaunchDraft.EAGER);
+        task, runs, PageTable.of(batch, cache, runs), key, mask, LaunchDraft.EAGER, Option.none());
   }
 
   private ModuleKey.Prefill require(Option<ModuleKey.Prefill> module) {

@@ -2,7 +2,6 @@ package bifocal.cuda.flashinfer;
 
 import bifocal.core.error.BifocalException;
 import bifocal.cuda.driver.CudaContext;
-import bifocal.cuda.driver.CudaLibrary;
 import bifocal.cuda.pack.PackRefusal;
 import bifocal.cuda.triton.TritonDevice;
 import bifocal.tvm.ModuleFunction;
@@ -19,8 +18,8 @@ import java.util.HashMap;
 
 /**
  * A device with modules for it. A module is opened when it is first asked for, and stays as long as
- * the JVM. What modules do not have, a kernel that writes the cache and one that converts sums, is
- * this project's own.
+ * the JVM. What modules do not have, a kernel that writes the cache and two that convert sums and
+ * copy rows, is this project's own.
  *
  * <p>Safe for any thread.
  */
@@ -29,10 +28,10 @@ public final class FlashInferDevice implements AutoCloseable {
 
   private final TritonDevice kernels;
   private final FlashInferPack pack;
-  private final NaturalLog.Source logarithm;
+  private final RowKernels.Source rows;
   private final java.util.Map<ModuleKey, LoadedModule> loaded = new HashMap<>();
   private Option<TvmRuntime> runtime = Option.none();
-  private Option<CudaLibrary> own = Option.none();
+  private Option<RowKernels> own = Option.none();
 
   /**
    * A device of an open context.
@@ -40,13 +39,13 @@ public final class FlashInferDevice implements AutoCloseable {
    * @param kernels this project's own kernels on that device; they outlive this
    */
   public FlashInferDevice(TritonDevice kernels, FlashInferPack pack) {
-    this(kernels, pack, NaturalLog.Source.OWN);
+    this(kernels, pack, RowKernels.Source.OWN);
   }
 
-  FlashInferDevice(TritonDevice kernels, FlashInferPack pack, NaturalLog.Source logarithm) {
+  FlashInferDevice(TritonDevice kernels, FlashInferPack pack, RowKernels.Source rows) {
     this.kernels = kernels;
     this.pack = pack;
-    this.logarithm = logarithm;
+    this.rows = rows;
   }
 
   CudaContext context() {
@@ -66,12 +65,12 @@ public final class FlashInferDevice implements AutoCloseable {
     return context().device().multiprocessors();
   }
 
-  /** The kernel that turns logarithms to base 2 into natural ones. */
-  synchronized NaturalLog naturalLog() {
+  /** This project's kernels beside the modules. */
+  synchronized RowKernels rowKernels() {
     if (own.isEmpty()) {
-      own = Option.some(CudaLibrary.load(context(), NaturalLog.NAME, logarithm.code()));
+      own = Option.some(RowKernels.load(context(), rows));
     }
-    return NaturalLog.of(own.get());
+    return own.get();
   }
 
   /**
@@ -125,11 +124,11 @@ public final class FlashInferDevice implements AutoCloseable {
         value -> value);
   }
 
-  /** Unloads this project's own kernel; modules stay. Closing twice is harmless. */
+  /** Unloads this project's own kernels; modules stay. Closing twice is harmless. */
   @Override
   public synchronized void close() {
-    Option<CudaLibrary> library = own;
+    Option<RowKernels> mine = own;
     own = Option.none();
-    library.forEach(CudaLibrary::close);
+    mine.forEach(kernels -> kernels.library().close());
   }
 }

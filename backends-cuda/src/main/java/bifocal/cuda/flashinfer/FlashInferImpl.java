@@ -38,8 +38,8 @@ final class FlashInferImpl implements AttentionImpl<FlashInferMetadata> {
     this.tensors = new GaplessTensors(layer, device.context().place());
     this.memory = memory;
     this.writer = writer;
-    this.logarithm = device.naturalLog().converter(layer.numHeads(), memory.arena());
-    this.calls = new LayerCalls(device, layer);
+    this.logarithm = device.rowKernels().naturalLog().converter(layer.numHeads(), memory.arena());
+    this.calls = new LayerCalls(device, layer, memory.arena());
   }
 
   /**
@@ -88,15 +88,29 @@ final class FlashInferImpl implements AttentionImpl<FlashInferMetadata> {
     CacheCheck.requireBlocks(view, step.largestBlock());
     tensors.requireQueries(q, step.tokens());
     tensors.requireOutput(output.out(), step.tokens());
-    boolean sums = output.lse().isDefined();
-    if (sums) {
+    if (output.lse().isDefined()) {
       tensors.requireLse(output.lse().get(), step.tokens());
     }
-    for (int i = 0; i < step.launches().size(); i++) {
-      calls.run(cuda, q, view, step.launches().get(i), output);
+    try {
+      run(cuda, q, view, step, output);
+    } catch (RuntimeException | Error failure) {
+      // What a module left in its counters is not known.
+      step.workspace().markDirty();
+      throw failure;
     }
-    if (sums && step.sums().count() > 0) {
-      logarithm.run(cuda.queue(), output.lse().get(), step.sums());
+  }
+
+  private void run(
+      CudaLaunchContext launch,
+      TensorView q,
+      KvCacheView view,
+      FlashInferStep step,
+      AttentionOutput output) {
+    for (int i = 0; i < step.launches().size(); i++) {
+      calls.run(launch, q, view, step.launches().get(i), output);
+    }
+    if (output.lse().isDefined() && step.sums().count() > 0) {
+      logarithm.run(launch.queue(), output.lse().get(), step.sums());
     }
   }
 

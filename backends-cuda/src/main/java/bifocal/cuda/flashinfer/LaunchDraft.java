@@ -5,6 +5,7 @@ import bifocal.core.tensor.DType;
 import bifocal.core.tensor.TensorView;
 import bifocal.cuda.flashinfer.FlashInferStep.Task;
 import bifocal.cuda.flashinfer.ModuleKey.Engine;
+import io.vavr.control.Option;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
@@ -21,13 +22,42 @@ import java.lang.foreign.ValueLayout;
  * @param key the module
  * @param mask mask mode
  * @param padded entries that are there whatever the number of runs, when it can be captured
+ * @param single what XQA reads, where it computes the runs unless log-sum-exps are asked for
  */
-record LaunchDraft(Task task, RunList runs, PageTable pages, ModuleKey key, int mask, int padded) {
+record LaunchDraft(
+    Task task,
+    RunList runs,
+    PageTable pages,
+    ModuleKey key,
+    int mask,
+    int padded,
+    Option<PageRows> single) {
   /** {@code padded} of a launch that is never captured. */
   static final int EAGER = 0;
 
   boolean graph() {
     return padded != EAGER;
+  }
+
+  /** Whether what computes the runs without log-sum-exps can be captured. */
+  boolean capturable() {
+    return single.map(PageRows::graph).getOrElse(graph());
+  }
+
+  /** Entries without those between runs, for as many requests as a captured batch has. */
+  private int mostRuns() {
+    int most = Math.max(runs.size(), padded);
+    return Math.max(most, single.map(PageRows::padded).getOrElse(EAGER));
+  }
+
+  /** Rows that memory is planned for. */
+  long mostRows() {
+    return Math.max(runs.queries(), mostRuns());
+  }
+
+  /** Entries that memory is planned for. */
+  long mostEntries() {
+    return spaced() ? 2L * mostRuns() : mostRuns();
   }
 
   private boolean fa2Prefill() {

@@ -8,7 +8,12 @@ import bifocal.core.layer.AttentionLayerSpec;
 import bifocal.core.tensor.TensorView;
 import bifocal.cuda.driver.CudaLaunchContext;
 import bifocal.cuda.flashinfer.FlashInferStep.Launch;
+import bifocal.cuda.flashinfer.FlashInferStep.Planned;
+import bifocal.cuda.flashinfer.FlashInferStep.Single;
 import bifocal.tvm.DeviceStream;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -21,14 +26,25 @@ final class LayerCalls {
 
   private final FlashInferDevice device;
   private final AttentionLayerSpec.Dense layer;
+  private final LiveRows.Copier live;
+  private final MemorySegment recording;
   private final @Nullable ModuleKey[] keys = new ModuleKey[MOST];
   private final @Nullable RunCall[] calls = new RunCall[MOST];
+  private @Nullable XqaCall xqa;
   private @Nullable CacheTensors cache;
   private @Nullable DeviceStream stream;
 
-  LayerCalls(FlashInferDevice device, AttentionLayerSpec.Dense layer) {
+  /**
+   * No calls yet.
+   *
+   * @param arena of prepared launches
+   */
+  LayerCalls(FlashInferDevice device, AttentionLayerSpec.Dense layer, Arena arena) {
     this.device = device;
     this.layer = layer;
+    long rowBytes = (long) layer.numHeads() * layer.headSize() * layer.dtype().bytes();
+    this.live = device.rowKernels().liveRows().copier(rowBytes, arena);
+    this.recording = arena.allocate(ValueLayout.JAVA_INT);
   }
 
   void run(
@@ -38,7 +54,51 @@ final class LayerCalls {
       Launch what,
       AttentionOutput output) {
     CacheTensors tensors = tensors(view);
+    switch (what) {
+      case Planned planned -> planned(launch, q, tensors, planned, output);
+      case Single single -> single(launch, q, tensors, single, output);
+    }
+  }
+
+  private void planned(
+      CudaLaunchContext launch,
+      TensorView q,
+      CacheTensors tensors,
+      Planned what,
+      AttentionOutput output) {
     call(what, tensors, q).call(stream(launch), q, tensors, what, output.out(), output.lse());
+  }
+
+  private void single(
+      CudaLaunchContext launch,
+      TensorView q,
+      CacheTensors tensors,
+      Single what,
+      AttentionOutput output) {
+    boolean recorded = what.padded() != LaunchDraft.EAGER && launch.queue().capturing(recording);
+    if (output.lse().isDefined() || !tensors.wholeHeads()) {
+      if (recorded && !what.planned().graph()) {
+        throw notCapturable(what);
+      }
+      planned(launch, q, tensors, what.planned(), output);
+      return;
+    }
+    XqaCall known = xqa(what, tensors, q);
+    if (recorded) {
+      known.call(stream(launch), q, tensors, what, what.padded(), what.packed(), 0);
+      live.run(launch.queue(), what.packed(), output.out(), what.live(), what.padded());
+    } else {
+      known.call(stream(launch), q, tensors, what, what.rows(), output.out(), what.firstRow());
+    }
+  }
+
+  private static BifocalException notCapturable(Single what) {
+    return BifocalException.of(
+            ErrorCode.NOT_CAPTURABLE,
+            "decode with log-sum-exps",
+            what.planned().label() + ", which plans for these lengths only",
+            what.key().label() + ", which returns none")
+        .withRemedy("ask for no log-sum-exps, or give the pack an fa2 prefill of this layer");
   }
 
   private CacheTensors tensors(KvCacheView view) {
@@ -70,13 +130,24 @@ final class LayerCalls {
     return known;
   }
 
-  private RunCall call(Launch what, CacheTensors tensors, TensorView rows) {
+  private XqaCall xqa(Single what, CacheTensors tensors, TensorView rows) {
+    XqaCall known = xqa;
+    if (known == null || known.owner() != Thread.currentThread()) {
+      known =
+          new XqaCall(
+              device.module(what.key()), layer, device.multiprocessors(), tensors, what, rows);
+      xqa = known;
+    }
+    return known;
+  }
+
+  private RunCall call(Planned what, CacheTensors tensors, TensorView rows) {
     int at = 0;
     while (at < MOST && keys[at] != null && !what.key().equals(keys[at])) {
       at++;
     }
     if (at == MOST) {
-      throw new IllegalStateException("a layer runs at most " + MOST + " modules");
+      throw new IllegalStateException("a layer runs at most " + MOST + " modules that plan");
     }
     RunCall known = calls[at];
     if (known == null || known.owner() != Thread.currentThread()) {

@@ -1,54 +1,22 @@
 package bifocal.cuda.flashinfer;
 
-import bifocal.core.error.BifocalException;
-import bifocal.core.error.ErrorCode;
 import bifocal.core.tensor.TensorView;
 import bifocal.cuda.driver.CudaKernel;
-import bifocal.cuda.driver.CudaLibrary;
 import bifocal.cuda.driver.CudaStream;
 import bifocal.cuda.driver.LaunchShape;
 import bifocal.cuda.driver.PreparedLaunch;
-import java.io.IOException;
-import java.io.InputStream;
 import java.lang.foreign.Arena;
 
 /**
- * This project's kernel that turns the base-2 log-sum-exps of some rows into natural ones, in
- * place. It comes as PTX, which the driver compiles for its device.
+ * The kernel that turns the base-2 log-sum-exps of some rows into natural ones, in place.
  *
  * @param kernel on the device
  */
 record NaturalLog(CudaKernel kernel) {
-  /** The kernel, and what messages call its code. */
+  /** The kernel. */
   static final String NAME = "bifocal_natural_log";
 
-  private static final String FILE = "natural_log.ptx";
   private static final int THREADS = 256;
-
-  /** Where the code comes from. */
-  @FunctionalInterface
-  interface Source {
-    /** What the driver loads. */
-    byte[] code();
-
-    /** The code of this build. */
-    Source OWN = NaturalLog::read;
-  }
-
-  static NaturalLog of(CudaLibrary library) {
-    return new NaturalLog(library.kernel(NAME));
-  }
-
-  private static byte[] read() {
-    try (InputStream in = NaturalLog.class.getResourceAsStream(FILE)) {
-      if (in == null) {
-        throw BifocalException.of(ErrorCode.INTERNAL, "this build lacks " + FILE);
-      }
-      return in.readAllBytes();
-    } catch (IOException e) {
-      throw BifocalException.of(ErrorCode.INTERNAL, "reading " + FILE).causedBy(e);
-    }
-  }
 
   /** A launch whose values are set later. */
   Converter converter(int heads, Arena arena) {

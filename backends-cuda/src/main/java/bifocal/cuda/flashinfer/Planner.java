@@ -3,6 +3,8 @@ package bifocal.cuda.flashinfer;
 import bifocal.core.batch.CommonAttentionMetadata;
 import bifocal.core.cache.KvCacheSpec;
 import bifocal.core.device.Device;
+import bifocal.core.error.BifocalException;
+import bifocal.core.error.ErrorCode;
 import bifocal.core.graph.GraphKey;
 import bifocal.core.layer.AttentionLayerSpec;
 import bifocal.core.tensor.DType;
@@ -10,6 +12,8 @@ import bifocal.core.tensor.TensorView;
 import bifocal.core.workspace.WorkspaceView;
 import bifocal.cuda.driver.CudaLaunchContext;
 import bifocal.cuda.flashinfer.FlashInferStep.Launch;
+import bifocal.cuda.flashinfer.FlashInferStep.Planned;
+import bifocal.cuda.flashinfer.FlashInferStep.Single;
 import bifocal.cuda.flashinfer.FlashInferStep.SumRows;
 import bifocal.cuda.flashinfer.FlashInferStep.Task;
 import bifocal.cuda.triton.StepStaging;
@@ -28,7 +32,8 @@ import java.util.Map;
  *
  * <p>Leased memory holds the plans and behind them all arrays; pinned memory holds the arrays, then
  * what only plans read, then the plans. Of a step that can be captured everything but the list of
- * pages lies at the same place each time.
+ * pages lies at the same place each time; where XQA is captured, all that XQA reads does, which
+ * therefore comes first.
  */
 final class Planner {
   private static final long ALIGNMENT = 256;
@@ -56,9 +61,10 @@ final class Planner {
     private final long[] planBytes;
     private final int[] arrayAt;
     private final int[] pageAt;
+    private final int[] keysAt;
+    private final int[] rowsAt;
     private final int[] hostAt;
     private final int[] ranges;
-    private final int rangesAt;
     private final long plans;
     private final long arrays;
     private final long hostOnly;
@@ -69,22 +75,25 @@ final class Planner {
       this.planBytes = new long[count];
       this.arrayAt = new int[count];
       this.pageAt = new int[count];
+      this.keysAt = new int[count];
+      this.rowsAt = new int[count];
       this.hostAt = new int[count];
       this.ranges = ranges(drafts);
       long allPlans = 0;
-      int at = 0;
+      int at = ranges.length;
       for (int i = 0; i < count; i++) {
         LaunchDraft draft = drafts.get(i);
-        long rows = Math.max(draft.runs().queries(), draft.padded());
-        planBytes[i] = bytes.plan(draft.key(), rows, draft.entries());
+        planBytes[i] = bytes.plan(draft.key(), draft.mostRows(), draft.mostEntries());
         allPlans += planBytes[i];
-        arrayAt[i] = at;
-        at += draft.arrayInts();
+        keysAt[i] = at;
+        at += draft.single().map(PageRows::entries).getOrElse(0);
+        rowsAt[i] = at;
+        at += draft.single().map(PageRows::copiedInts).getOrElse(0);
       }
-      // Ranges are read as pairs.
-      at += at & 1;
-      this.rangesAt = at;
-      at += ranges.length;
+      for (int i = 0; i < count; i++) {
+        arrayAt[i] = at;
+        at += drafts.get(i).arrayInts();
+      }
       for (int i = 0; i < count; i++) {
         pageAt[i] = at;
         at += drafts.get(i).pages().length();
@@ -155,11 +164,12 @@ final class Planner {
         PlanCall.Plan plan = plan(launch, draft, layout, i, floats, ints, pinnedPlan, hostOnly);
         made.add(plan.object());
         RowPatch.apply(draft, plan.numbers(), launch.queue(), pinnedPlan, ints);
-        launches.add(launched(draft, layout, i, plan, ints, floats, arrays, launch.device()));
-        route
-            .append(draft.key().label())
-            .append(Arrays.toString(plan.numbers()))
-            .append(draft.firstRow());
+        Planned planned = launched(draft, layout, i, plan, ints, floats, arrays, launch.device());
+        launches.add(
+            draft.single().isDefined()
+                ? single(draft.single().get(), planned, layout, i, workspace, arrays)
+                : planned);
+        appendRoute(route, draft, plan);
       }
       slot.upload(launch.queue(), arrays);
     } catch (RuntimeException | Error failure) {
@@ -193,11 +203,15 @@ final class Planner {
       draft.writeArrays(pinned, layout.arrayAt[i]);
       draft.writePlan(hostOnly, layout.hostAt[i]);
       int most = draft.pages().write(draft.runs(), pinned, layout.pageAt[i]);
+      int list = layout.pageAt[i];
+      int keys = layout.keysAt[i];
+      int rows = layout.rowsAt[i];
+      draft.single().forEach(single -> single.write(pinned, keys, rows, list));
       known &= most != PageTable.UNKNOWN;
       largest = Math.max(largest, most);
     }
     for (int i = 0; i < layout.ranges.length; i++) {
-      pinned.setAtIndex(ValueLayout.JAVA_INT, layout.rangesAt + i, layout.ranges[i]);
+      pinned.setAtIndex(ValueLayout.JAVA_INT, i, layout.ranges[i]);
     }
     return known ? largest : PageTable.UNKNOWN;
   }
@@ -243,7 +257,61 @@ final class Planner {
     return known;
   }
 
-  private static Launch launched(
+  private static void appendRoute(StringBuilder route, LaunchDraft draft, PlanCall.Plan plan) {
+    for (PageRows single : draft.single()) {
+      route.append(single.key().label()).append('[').append(single.columns()).append(']');
+    }
+    // A plan that a captured XQA does not read may differ from step to step.
+    if (draft.single().isEmpty() || draft.graph()) {
+      route.append(draft.key().label()).append(Arrays.toString(plan.numbers()));
+    }
+    route.append(draft.firstRow());
+  }
+
+  private Single single(
+      PageRows rows,
+      Planned planned,
+      Layout layout,
+      int index,
+      WorkspaceView workspace,
+      MemorySegment arrays) {
+    Device place = planned.ints().device();
+    MemorySegment counters = workspace.region(FlashInferBuilder.COUNTERS);
+    long needed = (long) rows.entries() * layer.numKvHeads() * Integer.BYTES;
+    MemorySegment floats = workspace.region(FlashInferBuilder.PARTIALS);
+    long partials = bytes.singlePartials();
+    long packed = partials + bytes.singleRows(rows.padded());
+    if (counters.byteSize() < needed || floats.byteSize() < packed) {
+      throw BifocalException.of(
+          ErrorCode.WORKSPACE_TOO_SMALL,
+          "workspace of decodes",
+          counters.byteSize() + " and " + floats.byteSize() + " bytes",
+          needed + " and " + packed + " bytes for " + rows.entries() + " requests");
+    }
+    return new Single(
+        rows.key(),
+        rows.pages().copied()
+            ? LaunchDraft.ints(arrays, place, layout.rowsAt[index], rows.copiedInts())
+            : rows.inPlace(),
+        rows.mostKeys(),
+        LaunchDraft.ints(arrays, place, layout.keysAt[index], rows.entries()),
+        bytes(counters, place),
+        bytes(floats.asSlice(0, partials), place),
+        TensorView.of(
+            floats.asSlice(partials),
+            layer.dtype(),
+            place,
+            rows.padded(),
+            layer.numHeads(),
+            layer.headSize()),
+        arrays.address(),
+        planned.firstRow(),
+        planned.rows(),
+        rows.padded(),
+        planned);
+  }
+
+  private static Planned launched(
       LaunchDraft draft,
       Layout layout,
       int index,
@@ -254,7 +322,7 @@ final class Planner {
       Device place) {
     int at = layout.arrayAt[index];
     int entries = draft.entries();
-    return new Launch(
+    return new Planned(
         draft.key(),
         draft.mask(),
         List.of(plan.object()),
@@ -267,7 +335,8 @@ final class Planner {
             : flat(draft.pages().inPlace()),
         LaunchDraft.ints(arrays, place, at + draft.lastAt(), entries),
         draft.firstRow(),
-        draft.rows());
+        draft.rows(),
+        draft.graph());
   }
 
   private static TensorView flat(TensorView table) {
@@ -284,16 +353,16 @@ final class Planner {
     for (int i = 1; i < layout.ranges.length; i += 2) {
       longest = Math.max(longest, layout.ranges[i]);
     }
-    boolean graph = layout.drafts.getFirst().graph();
+    boolean graph = layout.drafts.getFirst().capturable();
     return new SumRows(
-        arrays.address() + (long) layout.rangesAt * Integer.BYTES,
+        arrays.address(),
         layout.ranges.length / 2,
         graph ? Math.max(longest, batch.requests()) : longest);
   }
 
   private static GraphKey graphKey(
       List<LaunchDraft> drafts, CommonAttentionMetadata batch, StringBuilder route) {
-    return drafts.size() == 1 && drafts.getFirst().graph()
+    return drafts.size() == 1 && drafts.getFirst().capturable()
         ? new GraphKey(route.toString(), batch.requests(), batch.requests(), true)
         : GraphKey.EAGER;
   }

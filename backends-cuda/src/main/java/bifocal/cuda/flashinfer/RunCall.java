@@ -2,7 +2,7 @@ package bifocal.cuda.flashinfer;
 
 import bifocal.core.layer.AttentionLayerSpec;
 import bifocal.core.tensor.TensorView;
-import bifocal.cuda.flashinfer.FlashInferStep.Launch;
+import bifocal.cuda.flashinfer.FlashInferStep.Planned;
 import bifocal.tvm.Arguments;
 import bifocal.tvm.DeviceStream;
 import bifocal.tvm.DlTensor;
@@ -129,7 +129,7 @@ final class RunCall {
       DeviceStream stream,
       TensorView q,
       CacheTensors cache,
-      Launch launch,
+      Planned launch,
       TensorView output,
       Option<TensorView> sums) {
     tensors[FLOATS].describe(launch.floats());

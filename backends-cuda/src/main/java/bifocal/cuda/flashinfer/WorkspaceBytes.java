@@ -30,6 +30,9 @@ record WorkspaceBytes(AttentionLayerSpec.Dense layer, int multiprocessors) {
   /** Most blocks a multiprocessor of the decode kernels. */
   private static final int DECODE_BLOCKS = 16;
 
+  /** Rows whose sums XQA keeps together. */
+  private static final int SUM_ROWS = 32;
+
   /** Bytes of a plan. */
   long plan(ModuleKey key, long rows, long entries) {
     return switch (key) {
@@ -67,6 +70,28 @@ record WorkspaceBytes(AttentionLayerSpec.Dense layer, int multiprocessors) {
     long cores = Math.ceilDiv((long) DECODE_BLOCKS * multiprocessors, layer.numKvHeads());
     long most = Math.max(rows, cores);
     return aligned(layer.numHeads() * most * (layer.headSize() + 1L) * Float.BYTES) + ALIGNMENT;
+  }
+
+  /** Bytes of partial outputs of XQA: of each program, sums and maxima of rows, and the rows. */
+  long singlePartials() {
+    long sums = 2L * SUM_ROWS * Math.ceilDiv(layer.groupSize(), SUM_ROWS) * Float.BYTES;
+    long rows = (long) layer.groupSize() * layer.headSize() * layer.dtype().bytes();
+    return aligned(singlePrograms() * (sums + rows) + sums + rows);
+  }
+
+  /** Programs that XQA divides keys for. */
+  int singlePrograms() {
+    return multiprocessors;
+  }
+
+  /** Bytes of outputs of so many requests. */
+  long singleRows(int requests) {
+    return aligned((long) requests * layer.numHeads() * layer.headSize() * layer.dtype().bytes());
+  }
+
+  /** Bytes of XQA's counters, one for each request and KV head. */
+  long singleCounters(int requests) {
+    return aligned((long) requests * layer.numKvHeads() * Integer.BYTES);
   }
 
   /** Requests of a captured batch whose keys are divided at all. */

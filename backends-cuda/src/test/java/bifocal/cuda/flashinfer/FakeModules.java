@@ -104,7 +104,17 @@ final class FakeModules {
         attention(module, "prefill", engine, dtype, head, window, cap);
         module.putObject("masks").putArray("paged_run").add(0).add(1);
       }
-      case ModuleKey.Xqa xqa -> throw new IllegalArgumentException("no stand-in for XQA");
+      case ModuleKey.Xqa(DType dtype, int head, int page, int group, boolean window) -> {
+        module.put("kind", "xqa").put("window", window);
+        module.put("head_size", head).put("page_size", page).put("group", group);
+        types(module, dtype);
+      }
+    }
+  }
+
+  private static void types(ObjectNode module, DType dtype) {
+    for (String type : new String[] {"dtype_q", "dtype_kv", "dtype_o"}) {
+      module.put(type, dtype.label());
     }
   }
 
@@ -117,9 +127,7 @@ final class FakeModules {
       boolean window,
       boolean cap) {
     module.put("kind", kind).put("engine", engine.label());
-    for (String type : new String[] {"dtype_q", "dtype_kv", "dtype_o"}) {
-      module.put(type, dtype.label());
-    }
+    types(module, dtype);
     module.put("head_dim_qk", head).put("head_dim_vo", head);
     module.put("window", window).put("softcap", cap);
   }
@@ -170,7 +178,7 @@ final class FakeModules {
             case FA2 -> "FA2";
             case FA3 -> "FA3";
           };
-      case ModuleKey.Xqa xqa -> throw new IllegalArgumentException("no stand-in for XQA");
+      case ModuleKey.Xqa xqa -> "XQA";
     };
   }
 

@@ -47,7 +47,10 @@ class FlashInferEmulatedTest implements FlashInferSuite, FlashInferStepSuite {
           .with(new ModuleKey.Decode(DType.BF16, HEAD, window, false))
           .with(new ModuleKey.Prefill(Engine.FA2, DType.BF16, HEAD, window, false));
     }
-    modules.with(new ModuleKey.Prefill(Engine.FA3, DType.BF16, HEAD, false, false));
+    modules
+        .with(new ModuleKey.Prefill(Engine.FA3, DType.BF16, HEAD, false, false))
+        .with(new ModuleKey.Xqa(DType.BF16, HEAD, 16, 2, false))
+        .with(new ModuleKey.Xqa(DType.BF16, HEAD, 16, 2, true));
     context = CudaContext.primary(fake.driver(), 0);
     KernelPack pack = KernelPack.open(pack(packs), context.device().capability()).get();
     kernels = TritonDevice.of(context, pack);
@@ -56,19 +59,35 @@ class FlashInferEmulatedTest implements FlashInferSuite, FlashInferStepSuite {
         new FlashInferDevice(
             kernels,
             FlashInferPack.open(modules.write(), context.device().capability()).get(),
-            FlashInferEmulatedTest::logarithm);
+            FlashInferEmulatedTest::rowKernels);
   }
 
   static EmulatedKernels emulate(FakeCuda fake, KernelPack pack) {
     return EmulatedKernels.over(fake, pack)
-        .with(NaturalLog.NAME, FlashInferEmulatedTest::naturalLog);
+        .with(NaturalLog.NAME, FlashInferEmulatedTest::naturalLog)
+        .with(LiveRows.NAME, FlashInferEmulatedTest::liveRows);
   }
 
-  static byte[] logarithm() {
-    return FakeCuda.image(90, FakeCuda.kernel(NaturalLog.NAME, 8, 8, 4));
+  static byte[] rowKernels() {
+    return FakeCuda.image(
+        90, FakeCuda.kernel(NaturalLog.NAME, 8, 8, 4), FakeCuda.kernel(LiveRows.NAME, 8, 8, 8, 4));
   }
 
-  /** What {@code natural_log.ptx} does. */
+  /** What the second kernel of {@code rows.ptx} does. */
+  private static void liveRows(int x, int y, int z, MemorySegment parameters) {
+    MemorySegment memory = EmulatedKernels.memory();
+    long from = parameters.get(ValueLayout.JAVA_LONG_UNALIGNED, 0);
+    long to = parameters.get(ValueLayout.JAVA_LONG_UNALIGNED, 8);
+    long range = parameters.get(ValueLayout.JAVA_LONG_UNALIGNED, 16);
+    long bytes = 16L * Math.min(256 * x, parameters.get(ValueLayout.JAVA_INT_UNALIGNED, 24));
+    int first = memory.get(ValueLayout.JAVA_INT, range);
+    int rows = Math.min(y, memory.get(ValueLayout.JAVA_INT, range + 4));
+    for (int row = 0; row < rows; row++) {
+      MemorySegment.copy(memory, from + bytes * row, memory, to + bytes * (first + row), bytes);
+    }
+  }
+
+  /** What the first kernel of {@code rows.ptx} does. */
   private static void naturalLog(int x, int y, int z, MemorySegment parameters) {
     MemorySegment memory = EmulatedKernels.memory();
     long sums = parameters.get(ValueLayout.JAVA_LONG_UNALIGNED, 0);

@@ -10,6 +10,7 @@ import bifocal.core.cache.KvCacheSpec;
 import bifocal.core.cache.KvCacheView;
 import bifocal.core.cache.KvLayouts;
 import bifocal.core.cache.KvScales;
+import bifocal.core.engine.GraphCapture.CapturedGraph;
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
 import bifocal.core.graph.GraphKey;
@@ -36,8 +37,10 @@ import io.vavr.control.Option;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -54,6 +57,8 @@ class FlashInferLaunchTest {
       new ModuleKey.Prefill(Engine.FA3, DType.BF16, HEAD, false, false);
   private static final ModuleKey.Decode CORES =
       new ModuleKey.Decode(DType.BF16, HEAD, false, false);
+
+  private static final ModuleKey.Xqa XQA = new ModuleKey.Xqa(DType.BF16, HEAD, 16, 2, false);
 
   @TempDir Path packs;
   private final List<AutoCloseable> parts = new ArrayList<>();
@@ -91,11 +96,15 @@ class FlashInferLaunchTest {
         new FlashInferDevice(
             ours,
             FlashInferPack.open(modules.write(), ours.context().device().capability()).get(),
-            FlashInferEmulatedTest::logarithm));
+            FlashInferEmulatedTest::rowKernels));
   }
 
   private FlashInferDevice whole() {
     return device(FakeModules.in(packs).with(FA2).with(FA3).with(CORES));
+  }
+
+  private FlashInferDevice withXqa() {
+    return device(FakeModules.in(packs).with(FA2).with(FA3).with(CORES).with(XQA));
   }
 
   private TritonRun<FlashInferMetadata> run(FlashInferDevice device, DecodeKernels decode) {
@@ -110,7 +119,12 @@ class FlashInferLaunchTest {
   }
 
   private TritonRun<FlashInferMetadata> run(FlashInferDevice device) {
-    return run(device, DecodeKernels.TENSOR_CORES);
+    return run(device, DecodeKernels.XQA);
+  }
+
+  private static List<ModuleKey> keys(FlashInferMetadata step) {
+    return ((FlashInferStep) step)
+        .launches().stream().map(FlashInferStep.Launch::key).collect(Collectors.toList());
   }
 
   /** Plans, runs and the stream of the last call, of the module for a key. */
@@ -181,6 +195,163 @@ class FlashInferLaunchTest {
       FlashInferStep built = (FlashInferStep) run.build(step, run.decodes(4, 4, 1, 17, 300, 1, 45));
 
       assertThat(built.launches().getFirst().key()).isEqualTo(CORES);
+    }
+  }
+
+  @Test
+  void decodesGoToXqaWhoseStepsNameWhatReturnsLogSumExps() {
+    FlashInferDevice device = withXqa();
+    TritonRun<FlashInferMetadata> run = run(device);
+    long before = calls(device, XQA)[1];
+
+    try (Workspace.Step step = run.workspace.openStep()) {
+      FlashInferMetadata built = run.build(step, run.decodes(4, 4, 1, 17, 300, 1, 45));
+      run.forwardWithoutLse(built);
+
+      assertThat(keys(built)).containsExactly(XQA);
+      assertThat(built.kernels())
+          .isEqualTo(XQA.label() + " (for log-sum-exps " + FA2.label() + ")");
+      assertThat(calls(device, XQA)[1] - before).isEqualTo(1);
+    }
+  }
+
+  @Test
+  void logSumExpsThatXqaDoesNotReturnComeFromTheOtherKernels() {
+    FlashInferDevice device = withXqa();
+    TritonRun<FlashInferMetadata> run = run(device);
+    long xqa = calls(device, XQA)[1];
+    long fa2 = calls(device, FA2)[1];
+
+    try (Workspace.Step step = run.workspace.openStep()) {
+      run.forward(run.build(step, run.decodes(4, 4, 1, 17, 300, 1, 45)));
+    }
+
+    assertThat(calls(device, XQA)[1] - xqa).isZero();
+    assertThat(calls(device, FA2)[1] - fa2).isEqualTo(1);
+  }
+
+  @Test
+  void runsOfMoreQueriesGoToOtherKernelsBesideXqa() {
+    TritonRun<FlashInferMetadata> run = run(withXqa());
+    try (Workspace.Step step = run.workspace.openStep()) {
+      FlashInferMetadata built =
+          run.build(step, run.batch(new int[] {0, 1, 2, 5, 45}, new int[] {30, 17, 9, 40}, 4, 1));
+
+      assertThat(keys(built)).containsExactly(XQA, FA2, FA3);
+    }
+  }
+
+  @Test
+  void decodesWhoseRowsAreApartAreNotForXqa() {
+    TritonRun<FlashInferMetadata> run = run(withXqa());
+    try (Workspace.Step step = run.workspace.openStep()) {
+      FlashInferMetadata built =
+          run.build(step, run.batch(new int[] {0, 1, 4, 5}, new int[] {300, 17, 40}, 3, 1));
+
+      assertThat(keys(built)).containsExactly(FA2);
+    }
+  }
+
+  @Test
+  void aRecordedDecodeLeavesTheRowsOfPaddingAlone() {
+    TritonRun<FlashInferMetadata> run = run(withXqa());
+    run.write(0, 300, 1);
+    try (Workspace.Step step = run.workspace.openStep()) {
+      FlashInferMetadata metadata = run.build(step, run.decodes(4, 3, 1, 299, 5, 160, -7));
+      assertThat(metadata.graphKey().captureSafe()).isTrue();
+      assertThat(metadata.graphKey().route()).startsWith(XQA.label());
+      run.poison();
+      run.forwardWithoutLse(metadata);
+      byte[] eager = run.out(4);
+      run.poison();
+
+      try (CapturedGraph graph =
+          new CudaGraphCapture()
+              .capture(run.device.launch(), () -> run.forwardWithoutLse(metadata))) {
+        assertThat(run.out(4)).as("output while recorded").containsOnly((byte) 0xFF);
+        graph.replay(run.device.launch());
+        assertThat(run.out(4)).isEqualTo(eager);
+      }
+      byte[] padding = Arrays.copyOfRange(eager, eager.length / 4 * 3, eager.length);
+      assertThat(padding).as("row of padding").containsOnly((byte) 0xFF);
+    }
+  }
+
+  @Test
+  void recordingLogSumExpsIsRefusedWhereTheirKernelsPlanForOneLength() {
+    TritonRun<FlashInferMetadata> run = run(device(FakeModules.in(packs).with(FA3).with(XQA)));
+    try (Workspace.Step step = run.workspace.openStep()) {
+      FlashInferMetadata metadata = run.build(step, run.decodes(4, 4, 1, 17, 300, 1, 45));
+      GraphKey key = metadata.graphKey();
+      assertThat(key.captureSafe()).isTrue();
+      assertThat(key.route()).doesNotContain(FA3.label());
+
+      assertThatThrownBy(
+              () ->
+                  new CudaGraphCapture().capture(run.device.launch(), () -> run.forward(metadata)))
+          .satisfies(refused(ErrorCode.NOT_CAPTURABLE))
+          .hasMessageContaining(FA3.label());
+    }
+  }
+
+  @Test
+  void aCacheWhoseBlocksAreNoMultipleOfAHeadApartIsReadByOtherKernels() {
+    FlashInferDevice device = withXqa();
+    TritonRun<FlashInferMetadata> run = run(device);
+    KvCacheView whole = run.cache;
+    KvCacheView apart =
+        KvCacheView.wrap(
+            whole.memory(),
+            whole.spec(),
+            whole.device(),
+            whole.numBlocks() - 1,
+            whole.blockStride() + 32);
+    long xqa = calls(device, XQA)[1];
+    long fa2 = calls(device, FA2)[1];
+
+    try (Workspace.Step step = run.workspace.openStep()) {
+      run.impl.forward(
+          run.device.launch(),
+          run.q,
+          apart,
+          run.build(step, run.decodes(2, 2, 1, 17, 30)),
+          AttentionOutput.of(run.output.out()));
+    }
+
+    assertThat(calls(device, XQA)[1] - xqa).isZero();
+    assertThat(calls(device, FA2)[1] - fa2).isEqualTo(1);
+  }
+
+  @Test
+  void aFailedXqaLeavesNoTraceInItsCounters() {
+    FlashInferDevice device = withXqa();
+    TritonRun<FlashInferMetadata> run = run(device);
+    CommonAttentionMetadata batch = run.decodes(2, 2, 1, 17, 30);
+    try (Workspace.Step step = run.workspace.openStep()) {
+      FlashInferMetadata metadata = run.build(step, batch);
+      letFail(device, XQA);
+
+      assertThatThrownBy(() -> run.forwardWithoutLse(metadata))
+          .satisfies(refused(ErrorCode.NATIVE_FAILED));
+    }
+    MemorySegment counters = run.workspace.memory().asSlice(0, run.workspace.plan().zeroedBytes());
+    assertThat(counters.byteSize()).isPositive();
+    run.device.stream().fill(counters, (byte) 1);
+
+    try (Workspace.Step step = run.workspace.openStep()) {
+      run.forwardWithoutLse(run.build(step, batch));
+    }
+  }
+
+  @Test
+  void moreDecodesThanTheWorkspaceWasPlannedForAreRefused() {
+    TritonRun<FlashInferMetadata> run = run(withXqa());
+    int most = 64;
+    int[] lengths = new int[most + 1];
+    Arrays.fill(lengths, 3);
+    try (Workspace.Step step = run.workspace.openStep()) {
+      assertThatThrownBy(() -> run.build(step, run.decodes(most + 1, most + 1, 1, lengths)))
+          .satisfies(refused(ErrorCode.WORKSPACE_TOO_SMALL));
     }
   }
 

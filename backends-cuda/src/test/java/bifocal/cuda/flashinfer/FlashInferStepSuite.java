@@ -59,23 +59,29 @@ interface FlashInferStepSuite {
    */
   @TestFactory
   default Stream<DynamicTest> childrenAlternateOverOneCacheWithoutATrace() {
-    return onePerHead(shapes()).stream()
-        .filter(Shape::pair)
-        .flatMap(
-            shape ->
-                Stream.of(Kind.SPLIT, Kind.LOWERED)
-                    .map(
-                        kind ->
-                            dynamicTest(
-                                kind + " " + shape,
-                                () ->
-                                    alternate(
-                                        open(
-                                            FlashInferContract.backend(kind, device()),
-                                            shape,
-                                            images(shape),
-                                            KvLayouts.NHD),
-                                        alternatingSteps()))));
+    List<DynamicTest> tests = new ArrayList<>();
+    for (Shape shape : shapes()) {
+      boolean first = onePerHead(shapes()).contains(shape);
+      for (Kind kind : List.of(Kind.SPLIT, Kind.LOWERED)) {
+        for (boolean sums : new boolean[] {false, true}) {
+          boolean chosen = sums ? first : device().pack().has(shape.xqa(images(shape)));
+          if (chosen && shape.pair()) {
+            tests.add(
+                dynamicTest(
+                    kind + " " + shape + (sums ? ", log-sum-exps" : ""),
+                    () -> alternate(kind, shape, sums)));
+          }
+        }
+      }
+    }
+    return tests.stream();
+  }
+
+  private void alternate(Kind kind, Shape shape, boolean sums) {
+    alternate(
+        open(FlashInferContract.backend(kind, device()), shape, images(shape), KvLayouts.NHD),
+        sums,
+        alternatingSteps());
   }
 
   private static AttentionMask images(Shape shape) {
@@ -94,7 +100,8 @@ interface FlashInferStepSuite {
         1 + 4 * 400 / 16);
   }
 
-  private static <M extends AttentionMetadata> void alternate(TritonRun<M> run, int steps) {
+  private static <M extends AttentionMetadata> void alternate(
+      TritonRun<M> run, boolean sums, int steps) {
     try (run) {
       for (int r = 0; r < TritonRun.REQUESTS; r++) {
         run.write(r, 300, 1);
@@ -111,7 +118,7 @@ interface FlashInferStepSuite {
           if (look) {
             run.poison();
           }
-          run.forward(metadata);
+          forward(run, metadata, sums);
           if (look) {
             byte[] out = run.out(i % 2 == 0 ? 4 : 51);
             first[i % 2] = i < 2 ? out : first[i % 2];
@@ -189,23 +196,21 @@ interface FlashInferStepSuite {
 
   @TestFactory
   default Stream<DynamicTest> capturedDecodesAreReplayedForOtherLengthsAndPadding() {
-    return onePerHead(shapes()).stream()
-        .filter(shape -> replays() && capturable(shape))
-        .map(
-            shape ->
-                dynamicTest(
-                    shape.toString(),
-                    () ->
-                        replays(
-                            open(
-                                FlashInferContract.backend(Kind.ALONE, device()),
-                                shape,
-                                AttentionMask.CAUSAL,
-                                KvLayouts.NHD))));
+    List<DynamicTest> tests = new ArrayList<>();
+    for (Shape shape : replays() ? shapes() : List.<Shape>of()) {
+      ModuleKey xqa = shape.xqa(AttentionMask.CAUSAL);
+      for (boolean sums : new boolean[] {false, true}) {
+        if (padsPlans(shape) || (!sums && device().pack().has(xqa))) {
+          tests.add(
+              dynamicTest(shape + (sums ? ", log-sum-exps" : ""), () -> replays(shape, sums)));
+        }
+      }
+    }
+    return tests.stream();
   }
 
   /** Kernels of FA3 plan anew for other lengths, into lists of other sizes. */
-  private boolean capturable(Shape shape) {
+  private boolean padsPlans(Shape shape) {
     return device()
         .pack()
         .has(
@@ -213,7 +218,17 @@ interface FlashInferStepSuite {
                 ModuleKey.Engine.FA2, DType.BF16, shape.headSize(), false, false));
   }
 
-  private static <M extends AttentionMetadata> void replays(TritonRun<M> run) {
+  private void replays(Shape shape, boolean sums) {
+    replays(
+        open(
+            FlashInferContract.backend(Kind.ALONE, device()),
+            shape,
+            AttentionMask.CAUSAL,
+            KvLayouts.NHD),
+        sums);
+  }
+
+  private static <M extends AttentionMetadata> void replays(TritonRun<M> run, boolean sums) {
     try (run) {
       for (int r = 0; r < TritonRun.REQUESTS; r++) {
         run.write(r, 300, 1);
@@ -225,11 +240,11 @@ interface FlashInferStepSuite {
           new GraphRunner(new CudaGraphCapture(), GraphSupport.UNIFORM_SINGLE_TOKEN_DECODE)) {
         try (Workspace.Step step = run.workspace.openStep()) {
           M metadata = run.build(step, first);
-          run.forward(metadata);
+          forward(run, metadata, sums);
           graphs.capture(
-              run.device.launch(), first, metadata.graphKey(), () -> run.forward(metadata));
+              run.device.launch(), first, metadata.graphKey(), () -> forward(run, metadata, sums));
         }
-        replay(run, graphs, other);
+        replay(run, graphs, other, sums);
         try (Workspace.Step step = run.workspace.openStep()) {
           M metadata = run.build(step, fewer);
           assertThatThrownBy(() -> graphs.replay(run.device.launch(), metadata.graphKey()))
@@ -241,12 +256,21 @@ interface FlashInferStepSuite {
     }
   }
 
+  private static <M extends AttentionMetadata> void forward(
+      TritonRun<M> run, M metadata, boolean sums) {
+    if (sums) {
+      run.forward(metadata);
+    } else {
+      run.forwardWithoutLse(metadata);
+    }
+  }
+
   private static <M extends AttentionMetadata> void replay(
-      TritonRun<M> run, GraphRunner graphs, CommonAttentionMetadata other) {
+      TritonRun<M> run, GraphRunner graphs, CommonAttentionMetadata other, boolean sums) {
     try (Workspace.Step step = run.workspace.openStep()) {
       M metadata = run.build(step, other);
       run.poison();
-      run.forward(metadata);
+      forward(run, metadata, sums);
       byte[] eager = run.out(4);
       run.poison();
       assertThat(

@@ -296,6 +296,11 @@ public final class TritonRun<M extends AttentionMetadata> implements AutoCloseab
     impl.forward(device.launch(), q, cache, metadata, output);
   }
 
+  /** The same for a host that asks for no log-sum-exps. */
+  public void forwardWithoutLse(M metadata) {
+    impl.forward(device.launch(), q, cache, metadata, AttentionOutput.of(output.out()));
+  }
+
   /** Makes every number of the output NaN. */
   public void poison() {
     device.stream().fill(output.out().data(), (byte) 0xFF);
