@@ -24,14 +24,19 @@ final class Splits {
    * @param widens whether cached numbers are narrower than the model's: widening them keeps a
    *     program busy, so a multiprocessor wants two
    * @param longest keys that a row of the block table has room for
+   * @param together keys that a program takes in one step
    * @param room most splits whose partial results the workspace holds
    */
-  static int of(long programs, int multiprocessors, boolean widens, long longest, long room) {
+  static int of(
+      long programs, int multiprocessors, boolean widens, long longest, int together, long room) {
     if (programs == 0) {
       return 1;
     }
     long worthwhile = Math.min(Math.ceilDiv(longest, LEAST_KEYS), Math.min(room, MOST));
-    return (int) Math.max(1, Math.min(wanted(programs, multiprocessors, widens), worthwhile));
+    long most = Math.max(1, Math.min(wanted(programs, multiprocessors, widens), worthwhile));
+    // Each takes equally many whole steps, so the last of them might have none.
+    long steps = Math.max(1, Math.ceilDiv(longest, together));
+    return (int) Math.ceilDiv(steps, Math.ceilDiv(steps, most));
   }
 
   private static long wanted(long programs, long multiprocessors, boolean widens) {

@@ -252,6 +252,7 @@ final class TritonBuilder implements AttentionMetadataBuilder<TritonMetadata> {
         device.multiprocessors(),
         widens,
         longest,
+        decodeTile.keys(),
         (partialBytes - ALIGNMENT) / partialBytes(layer) / outputs);
   }
 
