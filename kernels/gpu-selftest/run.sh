@@ -3,6 +3,7 @@
 # JDK, Maven or network is needed; python3 is used for a case file and, with PyTorch, for the peers.
 #
 #   run.sh OUT [tests|commands|sanitizer|bench|quick|all]
+#   run.sh OUT bench --only 'image prefill'      # what follows bench goes to `bifocal bench`
 #
 # OUT gets a log for each part, and the benchmark's and the replay's JSON. Exit 0: all that ran passed.
 set -u
@@ -15,6 +16,8 @@ here=$(cd "$(dirname "$0")" && pwd -P)
 mkdir -p "$1"
 out=$(cd "$1" && pwd -P)
 what=${2:-all}
+[ $# -lt 2 ] || shift
+shift
 failed=0
 before=
 select=--select-package=bifocal.cuda
@@ -103,7 +106,8 @@ bench() {
 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null
 echo "commit $(cat "$here/commit")"
 case $what in
-  tests | commands | sanitizer | bench) $what ;;
+  tests | commands | sanitizer) $what ;;
+  bench) bench "$@" ;;
   quick)
     tests
     commands
