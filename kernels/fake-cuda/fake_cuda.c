@@ -28,10 +28,17 @@ enum {
   NOT_READY = 600,
   CAPTURE_UNSUPPORTED = 900,
   CAPTURE_INVALIDATED = 901,
+  CAPTURE_UNJOINED = 904,
   ILLEGAL_STATE = 401
 };
 
-enum { MOST_DEVICES = 8, MOST_CALLS = 1 << 16, MOST_LAUNCHES = 1 << 14, MOST_PARAMETERS = 128 };
+enum {
+  MOST_DEVICES = 8,
+  MOST_STREAMS = 16,
+  MOST_CALLS = 1 << 16,
+  MOST_LAUNCHES = 1 << 14,
+  MOST_PARAMETERS = 128
+};
 
 static const struct {
   int code;
@@ -59,6 +66,7 @@ static const struct {
     {719, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure", 1},
     {900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "operation not permitted when stream is capturing", 0},
     {901, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED", "operation failed due to a previous error during capture", 0},
+    {904, "CUDA_ERROR_STREAM_CAPTURE_UNJOINED", "capturing stream has unjoined work", 0},
 };
 
 enum kind { CONTEXT, MEMORY, HOST, STREAM, EVENT, LIBRARY, GRAPH, EXEC, POOL, KINDS };
@@ -83,11 +91,18 @@ struct library {
   struct kernel *kernels;
 };
 
+/* What of each stream's launches is done, by their number. */
+struct order {
+  long done[MOST_STREAMS];
+};
+
 struct launch {
   struct kernel *kernel;
   char name[256];
   unsigned geometry[7]; /* grid, block, shared */
   uint64_t stream;
+  struct order after;
+  int line; /* of its stream in orders */
   int replayed;
   unsigned attributes;
   uint32_t attribute_ids[8];
@@ -118,10 +133,16 @@ struct stream {
   uint64_t context;
   int capturing; /* 1 recording, 2 invalidated */
   struct graph *graph;
+  struct stream *origin; /* of a branch of a capture: the stream that began it */
+  int unjoined;          /* whether the origin waits for less than the branch has */
+  struct order order;
+  int line;
 };
 
 struct event {
   long tick;
+  struct order order;
+  struct stream *recorded; /* the capturing stream that recorded it last, else NULL */
 };
 
 /* Memory that is kept for the next allocation: what is used, and what the device gave. */
@@ -157,6 +178,7 @@ static int driver_version = 13000;
 static uint64_t primary[MOST_DEVICES];
 static int primary_references[MOST_DEVICES];
 static long ticks;
+static int lines;
 static int sticky;
 static int busy;
 static long early;
@@ -321,7 +343,7 @@ static void free_library(struct library *library) {
 static void destroy(enum kind kind, void *object) {
   switch (kind) {
     case STREAM:
-      if (((struct stream *)object)->graph) {
+      if (((struct stream *)object)->graph && !((struct stream *)object)->origin) {
         free_graph(((struct stream *)object)->graph);
       }
       free(object);
@@ -357,6 +379,7 @@ EXPORT void fake_reset(void) {
   memset(primary, 0, sizeof primary);
   memset(primary_references, 0, sizeof primary_references);
   ticks = 0;
+  lines = 0;
   sticky = 0;
   busy = 0;
   early = 0;
@@ -447,6 +470,7 @@ EXPORT uint64_t fake_host_stream(uint64_t context) {
   LOCKED;
   struct stream *stream = calloc(1, sizeof *stream);
   stream->context = context;
+  stream->line = lines++ % MOST_STREAMS;
   add(STREAM, stream, 0, 0);
   return (uint64_t)stream;
 }
@@ -455,6 +479,16 @@ EXPORT uint64_t fake_host_stream(uint64_t context) {
 EXPORT void fake_observe(launch_observer seen) {
   LOCKED;
   observer = seen;
+}
+
+/* Whether one launch is over before another begins, whatever the device does. */
+EXPORT int fake_ordered(int64_t first, int64_t second) {
+  LOCKED;
+  if (first < 0 || second < 0 || first >= launch_count || second >= launch_count) {
+    return 0;
+  }
+  int line = launches[first].line;
+  return first != second && launches[second].after.done[line] >= launches[first].after.done[line];
 }
 
 EXPORT int64_t fake_launches(void) {
@@ -689,16 +723,24 @@ static int submit(uint64_t handle, const struct step *step) {
   if (!stream && handle) {
     return INVALID_HANDLE;
   }
-  if (!stream || !stream->capturing) {
-    run(step, 0);
-    return SUCCESS;
-  }
-  if (stream->capturing == 2) {
-    return CAPTURE_INVALIDATED;
-  }
   struct step *copy = malloc(sizeof *copy);
   *copy = *step;
   copy->next = NULL;
+  if (stream) {
+    stream->unjoined = 1;
+    stream->order.done[stream->line]++;
+    copy->launch.after = stream->order;
+    copy->launch.line = stream->line;
+  }
+  if (!stream || !stream->capturing) {
+    run(copy, 0);
+    free(copy);
+    return SUCCESS;
+  }
+  if (stream->capturing == 2) {
+    free(copy);
+    return CAPTURE_INVALIDATED;
+  }
   struct graph *graph = stream->graph;
   if (graph->last) {
     graph->last->next = copy;
@@ -739,6 +781,7 @@ EXPORT int cuStreamCreate(uint64_t *out, unsigned flags) {
   (void)flags;
   struct stream *stream = calloc(1, sizeof *stream);
   stream->context = current;
+  stream->line = lines++ % MOST_STREAMS;
   add(STREAM, stream, 0, current_device());
   *out = (uint64_t)stream;
   return SUCCESS;
@@ -781,7 +824,32 @@ EXPORT int cuStreamQuery(uint64_t handle) {
 EXPORT int cuStreamWaitEvent(uint64_t handle, uint64_t event, unsigned flags) {
   ENTER_CONTEXT(cuStreamWaitEvent);
   (void)flags;
-  return (handle && !stream_of(handle)) || !find(EVENT, (void *)event) ? INVALID_HANDLE : SUCCESS;
+  struct stream *stream = stream_of(handle);
+  if ((handle && !stream) || !find(EVENT, (void *)event)) {
+    return INVALID_HANDLE;
+  }
+  if (!stream) {
+    return SUCCESS;
+  }
+  struct event *awaited = (struct event *)event;
+  for (int i = 0; i < MOST_STREAMS; i++) {
+    if (awaited->order.done[i] > stream->order.done[i]) {
+      stream->order.done[i] = awaited->order.done[i];
+    }
+  }
+  struct stream *from = awaited->recorded;
+  if (from && from->capturing && from != stream) {
+    if (from->origin == stream) {
+      from->unjoined = awaited->order.done[from->line] < from->order.done[from->line];
+    } else if (!stream->capturing) {
+      /* What waits for a stream that records is recorded, too. */
+      stream->origin = from->origin ? from->origin : from;
+      stream->capturing = stream->origin->capturing;
+      stream->graph = stream->origin->graph;
+      stream->unjoined = 1;
+    }
+  }
+  return SUCCESS;
 }
 
 EXPORT int cuStreamGetCtx(uint64_t handle, uint64_t *context) {
@@ -831,7 +899,14 @@ EXPORT int cuEventRecord(uint64_t handle, uint64_t stream) {
   if (!find(EVENT, (void *)handle) || (stream && !stream_of(stream))) {
     return INVALID_HANDLE;
   }
-  ((struct event *)handle)->tick = ++ticks;
+  struct event *event = (struct event *)handle;
+  struct stream *of = stream_of(stream);
+  event->tick = ++ticks;
+  event->recorded = of && of->capturing ? of : NULL;
+  memset(&event->order, 0, sizeof event->order);
+  if (of) {
+    event->order = of->order;
+  }
   return SUCCESS;
 }
 
@@ -1355,16 +1430,27 @@ EXPORT int cuStreamEndCapture(uint64_t handle, uint64_t *out) {
   if (!stream) {
     return INVALID_HANDLE;
   }
-  if (!stream->capturing) {
+  if (!stream->capturing || stream->origin) {
     return ILLEGAL_STATE;
   }
   int invalid = stream->capturing == 2;
+  int unjoined = 0;
   struct graph *graph = stream->graph;
   stream->capturing = 0;
   stream->graph = NULL;
-  if (scripted || sticky || invalid) {
+  for (struct live *one = alive; one; one = one->next) {
+    struct stream *branch = one->object;
+    if (one->kind == STREAM && branch->origin == stream) {
+      invalid |= branch->capturing == 2;
+      unjoined |= branch->unjoined;
+      branch->capturing = 0;
+      branch->graph = NULL;
+      branch->origin = NULL;
+    }
+  }
+  if (scripted || sticky || invalid || unjoined) {
     free_graph(graph);
-    return scripted ? scripted : sticky ? sticky : CAPTURE_INVALIDATED;
+    return scripted ? scripted : sticky ? sticky : invalid ? CAPTURE_INVALIDATED : CAPTURE_UNJOINED;
   }
   add(GRAPH, graph, 0, 0);
   *out = (uint64_t)graph;

@@ -5,6 +5,7 @@ import bifocal.core.error.ErrorCode;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A queue of work for the device: one made here, or the host engine's, which is only used.
@@ -18,6 +19,7 @@ public final class CudaStream implements AutoCloseable {
   private final CudaContext context;
   private final long handle;
   private final boolean owned;
+  private @Nullable StreamFork fork;
   private volatile boolean closed;
 
   private CudaStream(CudaContext context, long handle, boolean owned) {
@@ -43,7 +45,8 @@ public final class CudaStream implements AutoCloseable {
   }
 
   /**
-   * Uses a stream of the host engine.
+   * Uses a stream of the host engine. Adopt a stream once and close it at the end: the host's
+   * stream stays, what was made beside it is given back.
    *
    * @param handle the host's {@code CUstream}; it outlives this object; 0 is the legacy default
    *     stream
@@ -122,6 +125,29 @@ public final class CudaStream implements AutoCloseable {
     requireOpen("cuStreamIsCapturing");
     context.check("cuStreamIsCapturing", context.driver().streamIsCapturing(handle, room));
     return room.get(ValueLayout.JAVA_INT, 0) != 0;
+  }
+
+  /**
+   * A queue beside this one that goes on from here, until it is closed. The first call makes it;
+   * {@link #prepareFork} does so before.
+   */
+  public StreamFork fork() {
+    return preparedFork().begin();
+  }
+
+  /** Makes the queue of {@link #fork}, since nothing can be made while a stream records. */
+  public void prepareFork() {
+    preparedFork();
+  }
+
+  private synchronized StreamFork preparedFork() {
+    requireOpen("cuStreamCreate");
+    StreamFork made = fork;
+    if (made == null) {
+      made = StreamFork.beside(this);
+      fork = made;
+    }
+    return made;
   }
 
   /** Lets later work wait for an event. */
@@ -235,13 +261,25 @@ public final class CudaStream implements AutoCloseable {
     }
   }
 
-  /** Waits for the work of a stream that was made here and destroys it; twice is harmless. */
+  /**
+   * Waits for the work of a stream that was made here and destroys it, and what was made beside a
+   * stream; twice is harmless.
+   */
   @Override
-  public void close() {
+  public synchronized void close() {
     if (closed) {
       return;
     }
     closed = true;
+    Closing closing = new Closing();
+    StreamFork beside = fork;
+    if (beside != null) {
+      closing.then(beside::release);
+    }
+    closing.then(this::destroy).end();
+  }
+
+  private void destroy() {
     context.released(this);
     if (owned) {
       context.releaseWhenIdle("cuStreamDestroy", () -> context.driver().streamDestroy(handle));

@@ -92,6 +92,9 @@ final class FlashAttentionBuilder implements AttentionMetadataBuilder<FlashAtten
     if (!onHost) {
       copyBlocks(launch, lists, lists32);
     }
+    if (calls.size() > 1) {
+      launch.queue().prepareFork();
+    }
     return new FlashAttentionStep(
         step.workspace(), batch.tokens(), largest, List.copyOf(calls), sums);
   }

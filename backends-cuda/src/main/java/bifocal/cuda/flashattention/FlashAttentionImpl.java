@@ -11,10 +11,14 @@ import bifocal.core.error.BifocalException;
 import bifocal.core.layer.AttentionLayerSpec;
 import bifocal.core.tensor.TensorView;
 import bifocal.cuda.driver.CudaLaunchContext;
+import bifocal.cuda.driver.CudaStream;
+import bifocal.cuda.driver.StreamFork;
+import bifocal.cuda.flashattention.FlashAttentionStep.Call;
 import bifocal.cuda.memory.CacheCheck;
 import bifocal.cuda.memory.GaplessTensors;
 import bifocal.cuda.memory.LaunchMemory;
 import bifocal.cuda.triton.KvWriter;
+import java.util.List;
 
 /**
  * Runs one layer: the calls of its step. Every shape, type and bound is checked before an address
@@ -76,8 +80,27 @@ final class FlashAttentionImpl implements AttentionImpl<FlashAttentionMetadata> 
       sums = output.lse().get();
       tensors.requireLse(sums, step.tokens());
     }
-    for (int i = 0; i < step.calls().size(); i++) {
-      forwards.run(cuda, step.calls().get(i), step.tokens(), q, view, output.out(), sums);
+    run(cuda.queue(), step, q, view, output.out(), sums);
+  }
+
+  /** Tails of the calls fill the device together. */
+  private void run(
+      CudaStream stream,
+      FlashAttentionStep step,
+      TensorView q,
+      KvCacheView view,
+      TensorView out,
+      TensorView sums) {
+    List<Call> calls = step.calls();
+    switch (calls.size()) {
+      case 0 -> {}
+      case 1 -> forwards.run(stream, calls.getFirst(), step.tokens(), q, view, out, sums);
+      default -> {
+        try (StreamFork fork = stream.fork()) {
+          forwards.run(stream, calls.getFirst(), step.tokens(), q, view, out, sums);
+          forwards.run(fork.queue(), calls.getLast(), step.tokens(), q, view, out, sums);
+        }
+      }
     }
   }
 

@@ -11,7 +11,7 @@ import java.util.stream.Collectors;
  * @param workspace where the step's memory is leased; the step is over when that is closed
  * @param tokens rows of q that the live requests reach
  * @param largestBlock largest block that is read, -1 when the host does not know
- * @param calls what is called, in order
+ * @param calls what is called; a second call may run at the same time as the first
  * @param sums where log-sum-exps go that nobody asked for
  */
 record FlashAttentionStep(

@@ -3,9 +3,9 @@ package bifocal.cuda.flashattention;
 import bifocal.core.cache.KvCacheView;
 import bifocal.core.layer.AttentionLayerSpec;
 import bifocal.core.tensor.TensorView;
-import bifocal.cuda.driver.CudaLaunchContext;
+import bifocal.cuda.driver.CudaStream;
 import bifocal.cuda.flashattention.FlashAttentionStep.Call;
-import bifocal.tvm.DeviceStream;
+import bifocal.cuda.flashinfer.StepStreams;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -15,10 +15,10 @@ import org.jspecify.annotations.Nullable;
 final class LayerForwards {
   private final ForwardDevice device;
   private final AttentionLayerSpec.Dense layer;
+  private final StepStreams streams = new StepStreams();
   private @Nullable ForwardCall causal;
   private @Nullable ForwardCall bounded;
   private @Nullable CacheSides sides;
-  private @Nullable DeviceStream stream;
 
   LayerForwards(ForwardDevice device, AttentionLayerSpec.Dense layer) {
     this.device = device;
@@ -26,7 +26,7 @@ final class LayerForwards {
   }
 
   void run(
-      CudaLaunchContext launch,
+      CudaStream stream,
       Call call,
       int tokens,
       TensorView q,
@@ -34,7 +34,7 @@ final class LayerForwards {
       TensorView out,
       TensorView sums) {
     CacheSides both = sides(view);
-    prepared(call, both, q).run(stream(launch), call, tokens, q, both, out, sums);
+    prepared(call, both, q).run(streams.of(stream), call, tokens, q, both, out, sums);
   }
 
   private CacheSides sides(KvCacheView view) {
@@ -42,15 +42,6 @@ final class LayerForwards {
     if (known == null || known.view() != view) {
       known = CacheSides.of(view);
       sides = known;
-    }
-    return known;
-  }
-
-  private DeviceStream stream(CudaLaunchContext launch) {
-    DeviceStream known = stream;
-    if (known == null || known.handle() != launch.stream()) {
-      known = DeviceStream.of(launch.device(), launch.stream());
-      stream = known;
     }
     return known;
   }

@@ -107,6 +107,7 @@ final class FlashInferBuilder implements AttentionMetadataBuilder<FlashInferMeta
           batch.tokens(),
           PageTable.UNKNOWN,
           List.of(),
+          false,
           new FlashInferStep.SumRows(0, 0, 0),
           GraphKey.EAGER);
     }

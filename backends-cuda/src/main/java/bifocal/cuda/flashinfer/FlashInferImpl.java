@@ -11,6 +11,8 @@ import bifocal.core.error.BifocalException;
 import bifocal.core.layer.AttentionLayerSpec;
 import bifocal.core.tensor.TensorView;
 import bifocal.cuda.driver.CudaLaunchContext;
+import bifocal.cuda.driver.CudaStream;
+import bifocal.cuda.driver.StreamFork;
 import bifocal.cuda.memory.CacheCheck;
 import bifocal.cuda.memory.GaplessTensors;
 import bifocal.cuda.memory.LaunchMemory;
@@ -92,25 +94,44 @@ final class FlashInferImpl implements AttentionImpl<FlashInferMetadata> {
       tensors.requireLse(output.lse().get(), step.tokens());
     }
     try {
-      run(cuda, q, view, step, output);
+      run(cuda.queue(), q, view, step, output);
     } catch (RuntimeException | Error failure) {
       // What a module left in its counters is not known.
       step.workspace().markDirty();
       throw failure;
     }
+    if (output.lse().isDefined() && step.sums().count() > 0) {
+      logarithm.run(cuda.queue(), output.lse().get(), step.sums());
+    }
   }
 
+  /** Where the last launch may run beside those before it, the tails of both fill the device. */
   private void run(
-      CudaLaunchContext launch,
+      CudaStream stream,
       TensorView q,
       KvCacheView view,
       FlashInferStep step,
       AttentionOutput output) {
-    for (int i = 0; i < step.launches().size(); i++) {
-      calls.run(launch, q, view, step.launches().get(i), output);
+    int count = step.launches().size();
+    if (!step.lastBeside()) {
+      run(stream, q, view, step, count, output);
+      return;
     }
-    if (output.lse().isDefined() && step.sums().count() > 0) {
-      logarithm.run(launch.queue(), output.lse().get(), step.sums());
+    try (StreamFork fork = stream.fork()) {
+      run(stream, q, view, step, count - 1, output);
+      calls.run(fork.queue(), q, view, step.launches().getLast(), output);
+    }
+  }
+
+  private void run(
+      CudaStream stream,
+      TensorView q,
+      KvCacheView view,
+      FlashInferStep step,
+      int count,
+      AttentionOutput output) {
+    for (int i = 0; i < count; i++) {
+      calls.run(stream, q, view, step.launches().get(i), output);
     }
   }
 

@@ -15,6 +15,7 @@ import java.util.stream.Collectors;
  * @param tokens rows of q that the live requests reach
  * @param largestBlock largest block that is read, -1 when the host does not know
  * @param launches what is called, in order
+ * @param lastBeside whether the last launch may run at the same time as those before it
  * @param sums rows whose log-sum-exp is converted
  * @param graphKey what a captured graph may be replayed for
  */
@@ -23,6 +24,7 @@ record FlashInferStep(
     int tokens,
     int largestBlock,
     List<Launch> launches,
+    boolean lastBeside,
     SumRows sums,
     GraphKey graphKey)
     implements FlashInferMetadata {

@@ -80,6 +80,12 @@ record LaunchDraft(
     return runs.rowsTogether() && !(task == Task.FULL && window);
   }
 
+  /** Whether the module may leave partial outputs, which the launches of a step share. */
+  boolean partials(boolean window) {
+    boolean fa3 = key instanceof ModuleKey.Prefill prefill && prefill.engine() == Engine.FA3;
+    return single.isDefined() || (!fa3 && divisible(window));
+  }
+
   int firstRow() {
     return runs.firstRow();
   }

@@ -6,11 +6,10 @@ import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
 import bifocal.core.layer.AttentionLayerSpec;
 import bifocal.core.tensor.TensorView;
-import bifocal.cuda.driver.CudaLaunchContext;
+import bifocal.cuda.driver.CudaStream;
 import bifocal.cuda.flashinfer.FlashInferStep.Launch;
 import bifocal.cuda.flashinfer.FlashInferStep.Planned;
 import bifocal.cuda.flashinfer.FlashInferStep.Single;
-import bifocal.tvm.DeviceStream;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -30,9 +29,9 @@ final class LayerCalls {
   private final MemorySegment recording;
   private final @Nullable ModuleKey[] keys = new ModuleKey[MOST];
   private final @Nullable RunCall[] calls = new RunCall[MOST];
+  private final StepStreams streams = new StepStreams();
   private @Nullable XqaCall xqa;
   private @Nullable CacheTensors cache;
-  private @Nullable DeviceStream stream;
 
   /**
    * No calls yet.
@@ -47,48 +46,35 @@ final class LayerCalls {
     this.recording = arena.allocate(ValueLayout.JAVA_INT);
   }
 
-  void run(
-      CudaLaunchContext launch,
-      TensorView q,
-      KvCacheView view,
-      Launch what,
-      AttentionOutput output) {
+  void run(CudaStream stream, TensorView q, KvCacheView view, Launch what, AttentionOutput output) {
     CacheTensors tensors = tensors(view);
     switch (what) {
-      case Planned planned -> planned(launch, q, tensors, planned, output);
-      case Single single -> single(launch, q, tensors, single, output);
+      case Planned planned -> planned(stream, q, tensors, planned, output);
+      case Single single -> single(stream, q, tensors, single, output);
     }
   }
 
   private void planned(
-      CudaLaunchContext launch,
-      TensorView q,
-      CacheTensors tensors,
-      Planned what,
-      AttentionOutput output) {
-    call(what, tensors, q).call(stream(launch), q, tensors, what, output.out(), output.lse());
+      CudaStream stream, TensorView q, CacheTensors tensors, Planned what, AttentionOutput output) {
+    call(what, tensors, q).call(streams.of(stream), q, tensors, what, output.out(), output.lse());
   }
 
   private void single(
-      CudaLaunchContext launch,
-      TensorView q,
-      CacheTensors tensors,
-      Single what,
-      AttentionOutput output) {
-    boolean recorded = what.padded() != LaunchDraft.EAGER && launch.queue().capturing(recording);
+      CudaStream stream, TensorView q, CacheTensors tensors, Single what, AttentionOutput output) {
+    boolean recorded = what.padded() != LaunchDraft.EAGER && stream.capturing(recording);
     if (output.lse().isDefined() || !tensors.wholeHeads()) {
       if (recorded && !what.planned().graph()) {
         throw notCapturable(what);
       }
-      planned(launch, q, tensors, what.planned(), output);
+      planned(stream, q, tensors, what.planned(), output);
       return;
     }
     XqaCall known = xqa(what, tensors, q);
     if (recorded) {
-      known.call(stream(launch), q, tensors, what, what.padded(), what.packed(), 0);
-      live.run(launch.queue(), what.packed(), output.out(), what.live(), what.padded());
+      known.call(streams.of(stream), q, tensors, what, what.padded(), what.packed(), 0);
+      live.run(stream, what.packed(), output.out(), what.live(), what.padded());
     } else {
-      known.call(stream(launch), q, tensors, what, what.rows(), output.out(), what.firstRow());
+      known.call(streams.of(stream), q, tensors, what, what.rows(), output.out(), what.firstRow());
     }
   }
 
@@ -119,15 +105,6 @@ final class LayerCalls {
           "0x" + Long.toHexString(view.memory().address()) + ", " + view.blockStride(),
           "multiples of " + ALIGNMENT + " bytes");
     }
-  }
-
-  private DeviceStream stream(CudaLaunchContext launch) {
-    DeviceStream known = stream;
-    if (known == null || known.handle() != launch.stream()) {
-      known = DeviceStream.of(launch.device(), launch.stream());
-      stream = known;
-    }
-    return known;
   }
 
   private XqaCall xqa(Single what, CacheTensors tensors, TensorView rows) {

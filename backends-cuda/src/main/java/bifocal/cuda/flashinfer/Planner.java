@@ -153,7 +153,11 @@ final class Planner {
     List<ObjectReference> made = new ArrayList<>();
     List<Launch> launches = new ArrayList<>();
     StringBuilder route = new StringBuilder();
+    boolean lastBeside = fullBeside(drafts);
     try {
+      if (lastBeside) {
+        launch.queue().prepareFork();
+      }
       long at = 0;
       for (int i = 0; i < drafts.size(); i++) {
         LaunchDraft draft = drafts.get(i);
@@ -183,8 +187,19 @@ final class Planner {
         batch.tokens(),
         largest,
         List.copyOf(launches),
+        lastBeside,
         sums(layout, arrays, batch),
         graphKey(drafts, batch, route));
+  }
+
+  /** Whether images run beside the rest: not where both may leave partial outputs. */
+  private boolean fullBeside(List<LaunchDraft> drafts) {
+    boolean window = layer.mask().leftWindow() >= 0;
+    LaunchDraft last = drafts.getLast();
+    List<LaunchDraft> others = drafts.subList(0, drafts.size() - 1);
+    return last.task() == Task.FULL
+        && !others.isEmpty()
+        && !(last.partials(window) && others.stream().anyMatch(draft -> draft.partials(window)));
   }
 
   private static void settle(CudaLaunchContext launch, Throwable failure) {

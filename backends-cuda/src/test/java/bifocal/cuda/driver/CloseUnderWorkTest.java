@@ -36,6 +36,8 @@ final class CloseUnderWorkTest {
         stream -> CudaLibrary.load(stream.context(), "attention", Scenario.IMAGE),
         "a stream",
         stream -> CudaStream.create(stream.context()),
+        "a stream with a queue beside it",
+        CloseUnderWorkTest::forked,
         "a captured graph",
         CloseUnderWorkTest::graph);
   }
@@ -46,6 +48,12 @@ final class CloseUnderWorkTest {
       staging.take().upload(stream, target.segment());
     }
     return staging;
+  }
+
+  private static CudaStream forked(CudaStream stream) {
+    CudaStream forked = CudaStream.create(stream.context());
+    forked.fork().close();
+    return forked;
   }
 
   private static CapturedGraph graph(CudaStream stream) {

@@ -218,6 +218,36 @@ final class CudaDriverGpuTest {
   }
 
   @Test
+  void workBesideAStreamComesAfterWhatWasThereAndBeforeWhatFollows() {
+    long bytes = 256 << 20;
+    try (DeviceBlock block = memory.acquire("block", bytes);
+        DeviceBlock copy = memory.acquire("copy", bytes)) {
+      MemorySegment host = arena.allocate(8);
+      Runnable forked =
+          () -> {
+            for (int i = 0; i < 20; i++) {
+              stream.fill(block.segment(), (byte) i);
+            }
+            try (StreamFork fork = stream.fork()) {
+              fork.queue().copyOnDevice(block.segment(), 0, copy.segment(), 0, bytes);
+            }
+            stream.fill(block.segment(), (byte) 99);
+          };
+      stream.prepareFork();
+      try (CapturedGraph graph = new CudaGraphCapture().capture(launch, forked)) {
+        for (Runnable way : List.<Runnable>of(forked, () -> graph.replay(launch))) {
+          stream.fill(copy.segment(), (byte) 0);
+          way.run();
+          stream.copyToHost(copy.segment(), 0, host, 0, 4);
+          stream.copyToHost(copy.segment(), bytes - 4, host, 4, 4);
+          stream.synchronize();
+          assertThat(host.toArray(ValueLayout.JAVA_BYTE)).containsOnly(19);
+        }
+      }
+    }
+  }
+
+  @Test
   void waitingInsideACaptureIsRefusedAndTheStreamRunsAgain() {
     assertThatThrownBy(() -> new CudaGraphCapture().capture(launch, stream::synchronize))
         .satisfies(refused(ErrorCode.NOT_CAPTURABLE, "cuStreamSynchronize"));

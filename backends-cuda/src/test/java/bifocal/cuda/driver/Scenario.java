@@ -40,6 +40,9 @@ final class Scenario {
       new StreamBlockMemory(stream).zero(wrapped.segment());
       new StreamBlockMemory(stream).zero(fromPool.segment());
       launches(launch, library, block);
+      try (StreamFork fork = stream.fork()) {
+        fork.queue().fillWords(other.segment(), 8);
+      }
       end.record(stream);
       stream.waitFor(begin);
       waits(context, stream, begin, end);

@@ -271,6 +271,17 @@ public final class FakeCuda {
     return Vector.range(0L, count).map(this::launch);
   }
 
+  /** Whether a device must have ended one launch before it begins another, counted from 0. */
+  public boolean ordered(long first, long second) {
+    return (int)
+            call(
+                "fake_ordered",
+                FunctionDescriptor.of(JAVA_INT, JAVA_LONG, JAVA_LONG),
+                first,
+                second)
+        != 0;
+  }
+
   private Launch launch(long index) {
     FunctionDescriptor values = FunctionDescriptor.of(ADDRESS, JAVA_LONG);
     int bytes = (int) number(index, 10);

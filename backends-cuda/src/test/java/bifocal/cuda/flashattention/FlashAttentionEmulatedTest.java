@@ -2,14 +2,19 @@ package bifocal.cuda.flashattention;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import bifocal.core.backend.AttentionMetadata;
 import bifocal.core.backend.AttentionRequest;
 import bifocal.core.backend.Deployment;
 import bifocal.core.backend.InvalidReason;
 import bifocal.core.backend.KernelSettings.FlashAttentionVersion;
+import bifocal.core.batch.CommonAttentionMetadata;
+import bifocal.core.cache.KvLayouts;
 import bifocal.core.device.DeviceProfile;
 import bifocal.core.layer.AttentionLayerSpec.Dense;
 import bifocal.core.layer.AttentionMask;
+import bifocal.core.layer.ImageMask;
 import bifocal.core.tensor.DType;
+import bifocal.core.workspace.Workspace;
 import bifocal.cuda.driver.CudaContext;
 import bifocal.cuda.fake.FakeCuda;
 import bifocal.cuda.pack.CacheFormat;
@@ -20,7 +25,9 @@ import bifocal.cuda.pack.Specialisation.Phase;
 import bifocal.cuda.pack.SyntheticPack;
 import bifocal.cuda.triton.EmulatedKernels;
 import bifocal.cuda.triton.TritonDevice;
+import bifocal.cuda.triton.TritonRun;
 import io.vavr.collection.HashSet;
+import io.vavr.collection.Seq;
 import io.vavr.control.Option;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -127,6 +134,43 @@ class FlashAttentionEmulatedTest implements FlashAttentionSuite {
     assertThat(missing(HEAD, false, Deployment.PLAIN))
         .contains("only version 4", "flash_attn_version 4");
     assertThat(missing(HEAD, false, version(2))).contains("FA2");
+  }
+
+  @Test
+  void imagesRunBesideTheTextOfTheirStepAndTextAlone() {
+    TritonRun<?> run = lowered();
+    try (run) {
+      assertThat(eventCalls(run, run.withImage(new int[] {0, 40}, new int[] {300}, 1, 270, 290)))
+          .containsExactly(
+              "cuEventRecord", "cuStreamWaitEvent", "cuEventRecord", "cuStreamWaitEvent");
+      assertThat(eventCalls(run, run.batch(new int[] {0, 40}, new int[] {300}, 1, 1))).isEmpty();
+    }
+  }
+
+  private TritonRun<?> lowered() {
+    return TritonRun.over(
+        FlashAttentionContract.backend(FlashAttentionContract.Kind.LOWERED, device()),
+        context,
+        Dense.decoder(
+            4, 2, HEAD, DType.BF16, AttentionMask.CAUSAL.withImages(ImageMask.CLAMP_PAST)),
+        KvLayouts.NHD,
+        PAGE,
+        120);
+  }
+
+  private <M extends AttentionMetadata> Seq<String> eventCalls(
+      TritonRun<M> run, CommonAttentionMetadata batch) {
+    try (Workspace.Step step = run.workspace.openStep()) {
+      M metadata = run.build(step, batch);
+      int before = fake.calls().size();
+      run.forward(metadata);
+      return fake.calls().drop(before).filter(symbol -> symbol.contains("Event"));
+    }
+  }
+
+  @Override
+  public boolean replays() {
+    return false;
   }
 
   @Override

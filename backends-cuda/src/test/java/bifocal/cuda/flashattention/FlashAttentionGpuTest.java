@@ -101,6 +101,11 @@ class FlashAttentionGpuTest implements FlashAttentionSuite {
   }
 
   @Override
+  public int alternatingSteps() {
+    return SMALL ? 20 : 10_000;
+  }
+
+  @Override
   public int longest() {
     return SMALL ? 600 : 3000;
   }

@@ -11,10 +11,13 @@ import bifocal.core.layer.AttentionMask;
 import bifocal.core.layer.ImageMask;
 import bifocal.core.tensor.DType;
 import bifocal.cuda.flashattention.FlashAttentionContract.Kind;
+import bifocal.cuda.triton.AlternatingSteps;
+import bifocal.cuda.triton.TritonRun;
 import io.vavr.control.Option;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
+import java.util.function.Consumer;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.DynamicTest;
 import org.junit.jupiter.api.TestFactory;
@@ -53,6 +56,50 @@ interface FlashAttentionSuite {
       }
     }
     return tests.stream();
+  }
+
+  /** Steps of {@link #textAndImagesAlternateWithoutATrace}. */
+  default int alternatingSteps() {
+    return 30;
+  }
+
+  @TestFactory
+  default Stream<DynamicTest> textAndImagesAlternateWithoutATrace() {
+    return lowered(run -> AlternatingSteps.leaveNoTrace(run, true, alternatingSteps()));
+  }
+
+  /** A stand-in for the driver does not record what forwards launch, so only a GPU replays. */
+  default boolean replays() {
+    return true;
+  }
+
+  @TestFactory
+  default Stream<DynamicTest> recordedStepsWithImagesAreReplayedAsTheyRan() {
+    return replays() ? lowered(AlternatingSteps::replaysImages) : Stream.empty();
+  }
+
+  private Stream<DynamicTest> lowered(Consumer<TritonRun<?>> test) {
+    List<DynamicTest> tests = new ArrayList<>();
+    for (ForwardKey shape : shapes()) {
+      for (boolean window : new boolean[] {false, true}) {
+        tests.add(
+            dynamicTest(
+                shape.label() + (window ? ", window" : ""),
+                () -> test.accept(pair(shape, window))));
+      }
+    }
+    return tests.stream();
+  }
+
+  private TritonRun<?> pair(ForwardKey shape, boolean window) {
+    AttentionMask mask = AttentionMask.CAUSAL.withImages(ImageMask.CLAMP_PAST);
+    return TritonRun.over(
+        FlashAttentionContract.backend(Kind.LOWERED, device()),
+        device().context(),
+        layer(shape, window ? mask.withWindow(100) : mask, 2),
+        KvLayouts.NHD,
+        shape.pageSize(),
+        1 + 4 * Math.ceilDiv(TritonRun.LONGEST, shape.pageSize()));
   }
 
   private void random(Kind kind, ForwardKey shape, long seed) {

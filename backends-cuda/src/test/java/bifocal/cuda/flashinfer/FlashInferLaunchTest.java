@@ -3,6 +3,7 @@ package bifocal.cuda.flashinfer;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import bifocal.core.backend.AttentionMetadata;
 import bifocal.core.backend.AttentionOutput;
 import bifocal.core.backend.AttentionRequest;
 import bifocal.core.batch.CommonAttentionMetadata;
@@ -16,6 +17,7 @@ import bifocal.core.error.ErrorCode;
 import bifocal.core.graph.GraphKey;
 import bifocal.core.layer.AttentionLayerSpec.Dense;
 import bifocal.core.layer.AttentionMask;
+import bifocal.core.layer.ImageMask;
 import bifocal.core.layer.LayerGroup;
 import bifocal.core.layer.LayerParameters;
 import bifocal.core.tensor.DType;
@@ -24,6 +26,7 @@ import bifocal.core.workspace.Workspace;
 import bifocal.cuda.driver.CudaContext;
 import bifocal.cuda.driver.CudaGraphCapture;
 import bifocal.cuda.fake.FakeCuda;
+import bifocal.cuda.flashinfer.FlashInferContract.Kind;
 import bifocal.cuda.flashinfer.FlashInferSuite.Shape;
 import bifocal.cuda.flashinfer.ModuleKey.Engine;
 import bifocal.cuda.pack.KernelPack;
@@ -32,9 +35,12 @@ import bifocal.cuda.triton.TritonDevice;
 import bifocal.cuda.triton.TritonRun;
 import bifocal.tvm.Any;
 import bifocal.tvm.TvmModule;
+import com.sun.management.ThreadMXBean;
 import io.vavr.collection.HashSet;
+import io.vavr.collection.Seq;
 import io.vavr.control.Option;
 import java.lang.foreign.MemorySegment;
+import java.lang.management.ManagementFactory;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -62,11 +68,11 @@ class FlashInferLaunchTest {
 
   @TempDir Path packs;
   private final List<AutoCloseable> parts = new ArrayList<>();
+  private final FakeCuda fake = FakeCuda.resetOrSkip();
   private @Nullable TritonDevice kernels;
 
   @BeforeEach
   void open() {
-    FakeCuda fake = FakeCuda.resetOrSkip();
     fake.devices(1, 9, 0, 8L << 30);
     CudaContext context = keep(CudaContext.primary(fake.driver(), 0));
     KernelPack pack =
@@ -183,6 +189,91 @@ class FlashInferLaunchTest {
       assertThat(built.launches().get(0).rows()).isEqualTo(2);
       assertThat(built.launches().get(1).firstRow()).isEqualTo(2);
       assertThat(built.graphKey()).isEqualTo(GraphKey.EAGER);
+    }
+  }
+
+  private TritonRun<?> lowered(FlashInferDevice device) {
+    return keep(
+        TritonRun.over(
+            FlashInferContract.backend(Kind.LOWERED, device),
+            device.context(),
+            SHAPE.layer(AttentionMask.CAUSAL.withImages(ImageMask.CLAMP_PAST), 2),
+            KvLayouts.NHD,
+            16,
+            120));
+  }
+
+  /** A chunk of 40 queries with an image inside, and a decode. */
+  private static CommonAttentionMetadata withImage(TritonRun<?> run) {
+    return run.withImage(new int[] {0, 40, 41}, new int[] {300, 299}, 1, 270, 290);
+  }
+
+  private <M extends AttentionMetadata> Seq<String> driverCalls(
+      TritonRun<M> run, CommonAttentionMetadata batch) {
+    try (Workspace.Step step = run.workspace.openStep()) {
+      M metadata = run.build(step, batch);
+      int before = fake.calls().size();
+      run.forward(metadata);
+      return fake.calls().drop(before).remove("cuCtxSetCurrent");
+    }
+  }
+
+  @Test
+  void imagesRunBesideTheRestOfTheirStepAndSumsAreConvertedBehindBoth() {
+    FlashInferDevice device = whole();
+    TritonRun<?> run = lowered(device);
+
+    Seq<String> calls = driverCalls(run, withImage(run));
+
+    assertThat(calls)
+        .endsWith(
+            "cuEventRecord",
+            "cuStreamWaitEvent",
+            "cuEventRecord",
+            "cuStreamWaitEvent",
+            "cuLaunchKernelEx");
+    assertThat(calls(device, FA2)[2])
+        .as("stream of the decode")
+        .isEqualTo(run.device.launch().stream());
+    assertThat(calls(device, FA3)[2])
+        .as("stream of the image")
+        .isNotEqualTo(run.device.launch().stream());
+  }
+
+  @Test
+  void imagesThatShareScratchWithDecodesRunInOrder() {
+    FlashInferDevice device = device(FakeModules.in(packs).with(FA2));
+    TritonRun<?> run = lowered(device);
+
+    assertThat(driverCalls(run, withImage(run))).doesNotContain("cuStreamWaitEvent");
+    assertThat(calls(device, FA2)[2])
+        .as("stream of the image")
+        .isEqualTo(run.device.launch().stream());
+    assertThat(driverCalls(run, run.withImage(new int[] {0, 40}, new int[] {300}, 1, 270, 290)))
+        .as("without decodes")
+        .contains("cuStreamWaitEvent");
+  }
+
+  @Test
+  void forwardsWithImagesAllocateNothing() {
+    requireNoAllocation(lowered(whole()));
+  }
+
+  private static <M extends AttentionMetadata> void requireNoAllocation(TritonRun<M> run) {
+    ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+    // The stand-in for the kernel of the sums runs in Java.
+    AttentionOutput output = new AttentionOutput(run.output.out(), Option.none());
+    try (Workspace.Step step = run.workspace.openStep()) {
+      M metadata = run.build(step, run.withImage(new int[] {0, 12}, new int[] {24}, 1, 17, 19));
+      long least = Long.MAX_VALUE;
+      for (int round = 0; round < 60 && least > 0; round++) {
+        long before = threads.getCurrentThreadAllocatedBytes();
+        for (int i = 0; i < 200; i++) {
+          run.impl.forward(run.device.launch(), run.q, run.cache, metadata, output);
+        }
+        least = Math.min(least, threads.getCurrentThreadAllocatedBytes() - before);
+      }
+      assertThat(least).as("bytes of 200 forwards once compiled").isZero();
     }
   }
 

@@ -20,6 +20,7 @@ import bifocal.core.workspace.Workspace;
 import bifocal.cuda.driver.CudaGraphCapture;
 import bifocal.cuda.flashinfer.FlashInferContract.Kind;
 import bifocal.cuda.flashinfer.FlashInferSuite.Shape;
+import bifocal.cuda.triton.AlternatingSteps;
 import bifocal.cuda.triton.TritonAttnBackend;
 import bifocal.cuda.triton.TritonHost;
 import bifocal.cuda.triton.TritonRun;
@@ -78,7 +79,7 @@ interface FlashInferStepSuite {
   }
 
   private void alternate(Kind kind, Shape shape, boolean sums) {
-    alternate(
+    AlternatingSteps.leaveNoTrace(
         open(FlashInferContract.backend(kind, device()), shape, images(shape), KvLayouts.NHD),
         sums,
         alternatingSteps());
@@ -98,40 +99,6 @@ interface FlashInferStepSuite {
         layout,
         shape.blockSize(),
         1 + 4 * 400 / 16);
-  }
-
-  private static <M extends AttentionMetadata> void alternate(
-      TritonRun<M> run, boolean sums, int steps) {
-    try (run) {
-      for (int r = 0; r < TritonRun.REQUESTS; r++) {
-        run.write(r, 300, 1);
-      }
-      CommonAttentionMetadata text = run.decodes(4, 4, 1, 17, 300, 1, 45);
-      CommonAttentionMetadata mixed =
-          run.withImage(new int[] {0, 40, 41, 51}, new int[] {300, 299, 60}, 1, 270, 290);
-      long zeroed = run.workspace.plan().zeroedBytes();
-      byte[][] first = new byte[2][];
-      for (int i = 0; i < steps; i++) {
-        boolean look = i < 2 || i % 500 > 497 || i >= steps - 2;
-        try (Workspace.Step step = run.workspace.openStep()) {
-          M metadata = run.build(step, i % 2 == 0 ? text : mixed);
-          if (look) {
-            run.poison();
-          }
-          forward(run, metadata, sums);
-          if (look) {
-            byte[] out = run.out(i % 2 == 0 ? 4 : 51);
-            first[i % 2] = i < 2 ? out : first[i % 2];
-            assertThat(out).as("output of step %d", i).isEqualTo(first[i % 2]);
-          }
-        }
-        run.device.stream()
-            .fill(
-                run.workspace.memory().asSlice(zeroed, run.workspace.memory().byteSize() - zeroed),
-                (byte) 0xFF);
-      }
-      assertThat(first[0]).isNotEqualTo(Arrays.copyOf(first[1], first[0].length));
-    }
   }
 
   /** What either child writes, either reads, in both layouts: four equal results. */
@@ -187,6 +154,24 @@ interface FlashInferStepSuite {
 
   private static float bfloat16(byte[] bytes, int at) {
     return Float.intBitsToFloat((bytes[at + 1] & 0xFF) << 24 | (bytes[at] & 0xFF) << 16);
+  }
+
+  /** A lowered step is two branches of a graph, the images' and the text's. */
+  @TestFactory
+  default Stream<DynamicTest> recordedStepsWithImagesAreReplayedAsTheyRan() {
+    return onePerHead(shapes()).stream()
+        .filter(shape -> replays() && shape.pair())
+        .map(
+            shape ->
+                dynamicTest(
+                    shape.toString(),
+                    () ->
+                        AlternatingSteps.replaysImages(
+                            open(
+                                FlashInferContract.backend(Kind.LOWERED, device()),
+                                shape,
+                                images(shape),
+                                KvLayouts.NHD))));
   }
 
   /** A stand-in for the driver does not record what modules launch, so only a GPU replays. */
