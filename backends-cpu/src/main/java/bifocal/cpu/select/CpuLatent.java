@@ -32,7 +32,7 @@ import io.vavr.control.Option;
 public final class CpuLatent {
   private static final BackendName AMX = BackendName.of("AMX_MLA");
   private static final BackendName PLAIN = BackendName.of("CPU_MLA");
-  private static final int PLAIN_BLOCK = 16;
+  private static final int PLAIN_BLOCK = CpuLatentEngine.CPU_MLA.blockSize();
   private static final Seq<BackendName> WITH_TILES = Vector.of(AMX, PLAIN);
   private static final Seq<BackendName> WITHOUT_TILES = Vector.of(PLAIN);
 
@@ -51,15 +51,23 @@ public final class CpuLatent {
           .withBlockSizes(BlockSizes.exactly(PLAIN_BLOCK));
 
   private static final BackendDeclaration AMX_MLA =
-      LatentRows.declare(
-              LatentRows.row(AMX, AMX_ROW).spelled(FeatureColumn.COMPUTE_CAPABILITY, "Any"),
-              GraphSupport.NEVER,
-              DecodeThreshold.single())
-          .but(CpuLatent::needsTiles);
+      LatentRows.remarking(
+              LatentRows.declare(
+                  LatentRows.row(AMX, AMX_ROW).spelled(FeatureColumn.COMPUTE_CAPABILITY, "Any"),
+                  GraphSupport.NEVER,
+                  DecodeThreshold.single()),
+              request -> Vector.of("its prefills run over latents"))
+          .but(CpuLatent::needsTiles)
+          .but((request, variant) -> AmxLatent.cacheType(request.layer().kvCacheDtype()));
 
   private static final BackendDeclaration CPU_MLA =
-      LatentRows.declare(
-              LatentRows.row(PLAIN, PLAIN_ROW), GraphSupport.NEVER, DecodeThreshold.single())
+      LatentRows.remarking(
+              LatentRows.declare(
+                  LatentRows.row(PLAIN, PLAIN_ROW), GraphSupport.NEVER, DecodeThreshold.single()),
+              request ->
+                  CpuLatentEngine.CPU_MLA
+                      .remarks()
+                      .append("its prefills run over keys and values of full size"))
           .but(CpuLatent::blocksAreSixteen);
 
   private CpuLatent() {}

@@ -25,6 +25,7 @@ import java.util.function.Predicate;
 /** How latent layers choose on CUDA: who decodes, and who runs the prefills beside it. */
 final class CudaLatentPolicy {
   private static final int BLACKWELL = 10;
+  private static final int WORKSTATION_BLACKWELL = 12;
   private static final Dimensions DEEPSEEK = new Dimensions(128, 64, 128);
   private static final Dimensions WIDE = new Dimensions(192, 64, 256);
   private static final Predicate<DeviceProfile> ON_BLACKWELL =
@@ -94,9 +95,12 @@ final class CudaLatentPolicy {
                 Option.some(asked.layer().numHeads()),
                 cache,
                 asked.layer().headSize()));
-    return cache == KvCacheDtype.NVFP4 || cache == KvCacheDtype.NVFP4_4OVER6
-        ? plan.noting(
-            "nvfp4 KV cache is not supported with MLA (Multi-head Latent Attention) backends.")
+    if (cache == KvCacheDtype.NVFP4 || cache == KvCacheDtype.NVFP4_4OVER6) {
+      return plan.noting(
+          "nvfp4 KV cache is not supported with MLA (Multi-head Latent Attention) backends.");
+    }
+    return Sm.major(asked.device()) == WORKSTATION_BLACKWELL && asked.layer().choosesKeys()
+        ? PackedScaleFormat.remark(request.model()).map(plan::noting).getOrElse(plan)
         : plan;
   }
 

@@ -79,11 +79,13 @@ final class DenseLatent {
           .withDevices(DeviceSupport.on(Platform.CUDA, Platform.ROCM, Platform.XPU));
 
   static final BackendDeclaration CUTLASS =
-      declare(
-          "CUTLASS_MLA",
-          CUTLASS_ROW,
-          GraphSupport.UNIFORM_SINGLE_TOKEN_DECODE,
-          DecodeThreshold.single());
+      LatentRows.remarking(
+          declare(
+              "CUTLASS_MLA",
+              CUTLASS_ROW,
+              GraphSupport.UNIFORM_SINGLE_TOKEN_DECODE,
+              DecodeThreshold.single()),
+          CutlassLatent::remarks);
 
   static final BackendDeclaration FLASHINFER =
       LatentRows.remarking(
@@ -92,7 +94,8 @@ final class DenseLatent {
                   FLASHINFER_ROW,
                   GraphSupport.UNIFORM_BATCH,
                   DecodeThreshold.uniform(1)),
-              LatentCacheTypes::headFirst)
+              request ->
+                  LatentCacheTypes.headFirst(request).appendAll(FlashInferLatent.remarks(request)))
           .but(DenseLatent::flashInferNope);
 
   static final BackendDeclaration TOKENSPEED =
@@ -102,9 +105,12 @@ final class DenseLatent {
                   TOKENSPEED_ROW,
                   GraphSupport.UNIFORM_BATCH,
                   DecodeThreshold.uniform(1)),
-              LatentCacheTypes::headFirst)
+              request ->
+                  LatentCacheTypes.headFirst(request).appendAll(TokenSpeedLatent.remarks(request)))
           .but(DenseLatent::tokenSpeedInstalled)
-          .but(DenseLatent::tokenSpeedDimensions);
+          .but(DenseLatent::tokenSpeedDimensions)
+          .but(TokenSpeedLatent::drafts)
+          .but((request, variant) -> TokenSpeedLatent.cacheType(request.layer().kvCacheDtype()));
 
   static final BackendDeclaration FLASHMLA =
       declare("FLASHMLA", FLASHMLA_ROW, GraphSupport.UNIFORM_BATCH, DecodeThreshold.uniform(128))
@@ -116,14 +122,18 @@ final class DenseLatent {
               FLASH_ATTENTION_ROW,
               GraphSupport.UNIFORM_BATCH,
               DecodeThreshold.varying(512))
-          .but(DenseLatent::flashAttention);
+          .but(DenseLatent::flashAttention)
+          .but(
+              (request, variant) -> FlashAttentionLatent.cacheType(request.layer().kvCacheDtype()));
 
   static final BackendDeclaration TRITON =
-      declare(
-              "TRITON_MLA",
-              TRITON_ROW,
-              GraphSupport.UNIFORM_SINGLE_TOKEN_DECODE,
-              DecodeThreshold.single())
+      LatentRows.remarking(
+              declare(
+                  "TRITON_MLA",
+                  TRITON_ROW,
+                  GraphSupport.UNIFORM_SINGLE_TOKEN_DECODE,
+                  DecodeThreshold.single()),
+              TritonLatent::remarks)
           .but(DenseLatent::tritonTypes);
 
   private DenseLatent() {}

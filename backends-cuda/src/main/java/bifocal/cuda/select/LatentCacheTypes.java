@@ -3,6 +3,7 @@ package bifocal.cuda.select;
 import bifocal.core.backend.AttentionRequest;
 import bifocal.core.cache.KvCacheDtype;
 import bifocal.core.device.DeviceProfile;
+import bifocal.core.latent.QueryQuantization;
 import io.vavr.collection.HashSet;
 import io.vavr.collection.Seq;
 import io.vavr.collection.Set;
@@ -29,6 +30,11 @@ final class LatentCacheTypes {
             Sm.major(request.device()) == BLACKWELL,
             "its kernels ask for the HND layout of every cache in the process")
         .toVector();
+  }
+
+  /** Who quantises queries, where a cache is quantised. */
+  static Seq<String> queries(AttentionRequest request, QueryQuantization queries) {
+    return Option.when(quantized(request.layer().kvCacheDtype()), queries::remark).toVector();
   }
 
   /** What becomes of a quantised cache on FlashInfer's sparse kernels. */

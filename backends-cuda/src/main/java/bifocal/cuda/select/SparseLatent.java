@@ -14,12 +14,14 @@ import bifocal.core.cache.BlockSizes;
 import bifocal.core.cache.KvCacheDtype;
 import bifocal.core.cache.LatentKvLayout;
 import bifocal.core.graph.GraphSupport;
+import bifocal.core.latent.QueryQuantization;
 import bifocal.core.layer.AttentionLayerSpec;
 import bifocal.core.select.BackendDeclaration;
 import bifocal.core.select.FeatureColumn;
 import bifocal.core.select.LatentRows;
 import bifocal.core.tensor.DType;
 import io.vavr.collection.HashSet;
+import io.vavr.collection.Seq;
 import io.vavr.collection.Set;
 import io.vavr.control.Option;
 
@@ -33,6 +35,7 @@ final class SparseLatent {
 
   private static final int HOPPER = 9;
   private static final int BLACKWELL = 10;
+  private static final int WORKSTATION_BLACKWELL = 12;
   private static final int ROPE_FREE_HEAD = 512;
   private static final int SM120_TOPK = 2048;
   private static final HeadSizes LATENT = HeadSizes.exactly(512, 576);
@@ -122,15 +125,18 @@ final class SparseLatent {
                   ResolvedVariant.of("", Capabilities.of(SM120_ROW), GraphSupport.UNIFORM_BATCH)
                       .dividing(LatentShape.blackwellThreshold(request))
                       .caching(KvCacheDtype.FP8_DS_MLA))
+          .remarking(SparseLatent::sm120Queries)
           .but(SparseLatent::sm120Api)
           .but(SparseLatent::sm120Types)
           .but(SparseLatent::sm120Topk);
 
   static final BackendDeclaration FLASHINFER_SM90 =
-      LatentRows.declare(
-              LatentRows.row(SM90, SM90_ROW),
-              GraphSupport.UNIFORM_BATCH,
-              LatentShape::blackwellThreshold)
+      LatentRows.remarking(
+              LatentRows.declare(
+                  LatentRows.row(SM90, SM90_ROW),
+                  GraphSupport.UNIFORM_BATCH,
+                  LatentShape::blackwellThreshold),
+              FlashInferSm90Plan::remarks)
           .but(SparseLatent::sm90Installed)
           .but(SparseLatent::sm90Dimensions);
 
@@ -141,6 +147,7 @@ final class SparseLatent {
               GraphSupport.UNIFORM_BATCH,
               LatentShape::thresholdOfDevice)
           .choosing(SparseLatent::flashMla)
+          .remarking(request -> FlashMlaSparseHeads.remarks(request, packed(request)))
           .but(SparseLatent::nvfp4OnBlackwell)
           .but(SparseLatent::ropeFreeOnHopper)
           .but((request, variant) -> FlashMlaLibrary.sparse(request.device()))
@@ -163,10 +170,24 @@ final class SparseLatent {
     ResolvedVariant plain =
         ResolvedVariant.of("", Capabilities.of(FLASHMLA_ROW), GraphSupport.UNIFORM_BATCH)
             .dividing(LatentShape.thresholdOfDevice(request));
+    KvCacheDtype cached = packed(request);
+    return cached == KvCacheDtype.FP8_DS_MLA ? plain.caching(cached) : plain;
+  }
+
+  /** The type of the cache: records of 4 bits stay what they are. */
+  private static KvCacheDtype packed(AttentionRequest request) {
     KvCacheDtype asked = request.layer().kvCacheDtype();
     return LatentCacheTypes.quantized(asked) && asked != KvCacheDtype.NVFP4_DS_MLA
-        ? plain.caching(KvCacheDtype.FP8_DS_MLA)
-        : plain;
+        ? KvCacheDtype.FP8_DS_MLA
+        : asked;
+  }
+
+  /** Its cache is quantised whatever type it is asked to have. */
+  private static Seq<String> sm120Queries(AttentionRequest request) {
+    return Option.when(
+            Sm.major(request.device()) == WORKSTATION_BLACKWELL && request.layer().choosesKeys(),
+            QueryQuantization.NEVER.remark())
+        .toVector();
   }
 
   private static Option<InvalidReason> standardFp8(

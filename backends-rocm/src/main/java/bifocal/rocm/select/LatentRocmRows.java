@@ -29,8 +29,6 @@ final class LatentRocmRows {
   static final BackendName AITER_MLA_SPARSE = BackendName.of("ROCM_AITER_MLA_SPARSE");
   static final BackendName DEEPSEEK_V4 = BackendName.of("ROCM_FLASHMLA_SPARSE_DSV4");
 
-  private static final int HEAD_TILE = 16;
-
   private static final FeatureSet DENSE_ROW =
       LatentRows.plus(LatentRows.DENSE, Feature.DCP, Feature.KV_SCALES)
           .withKvCacheDtypes(
@@ -65,10 +63,12 @@ final class LatentRocmRows {
           .withDevices(DeviceSupport.on(Platform.ROCM));
 
   static final BackendDeclaration DENSE =
-      LatentRows.declare(
-              LatentRows.row(AITER_MLA, DENSE_ROW).spelled(FeatureColumn.BLOCK_SIZES, "%1"),
-              GraphSupport.UNIFORM_BATCH,
-              DecodeThreshold.uniform(1))
+      LatentRows.remarking(
+              LatentRows.declare(
+                  LatentRows.row(AITER_MLA, DENSE_ROW).spelled(FeatureColumn.BLOCK_SIZES, "%1"),
+                  GraphSupport.UNIFORM_BATCH,
+                  DecodeThreshold.uniform(1)),
+              AiterHeads::remarks)
           .but(AiterLibrary::required)
           .but(LatentRocmRows::headsFillTiles);
 
@@ -84,10 +84,12 @@ final class LatentRocmRows {
           .but(LatentRocmRows::headsFillTiles);
 
   static final BackendDeclaration SPARSE =
-      LatentRows.declare(
-              LatentRows.row(AITER_MLA_SPARSE, SPARSE_ROW),
-              GraphSupport.UNIFORM_BATCH,
-              DecodeThreshold.uniform(1))
+      LatentRows.remarking(
+              LatentRows.declare(
+                  LatentRows.row(AITER_MLA_SPARSE, SPARSE_ROW),
+                  GraphSupport.UNIFORM_BATCH,
+                  DecodeThreshold.uniform(1)),
+              AiterSparseInput::remarks)
           .but(AiterLibrary::required);
 
   /** As the row above: what is served is what the class inherits. */
@@ -117,7 +119,7 @@ final class LatentRocmRows {
       AttentionRequest request, ResolvedVariant variant) {
     int heads = request.layer().numHeads();
     return Option.when(
-        heads > HEAD_TILE && heads % HEAD_TILE != 0,
+        !new AiterHeads(heads).runnable(),
         () ->
             new InvalidReason(
                 ReasonCode.COMBINATION,

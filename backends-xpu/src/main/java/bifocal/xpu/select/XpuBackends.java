@@ -29,9 +29,10 @@ public final class XpuBackends {
         DeclaredBackend.needing(
             "XPU_LIBRARY: sparse latent kernels for Intel devices",
             LatentRows.declare(
-                LatentRows.row(BackendName.of("XPU_MLA_SPARSE"), SPARSE_ROW)
-                    .spelled(FeatureColumn.COMPUTE_CAPABILITY, "Any"),
-                GraphSupport.NEVER,
-                DecodeThreshold.single())));
+                    LatentRows.row(BackendName.of("XPU_MLA_SPARSE"), SPARSE_ROW)
+                        .spelled(FeatureColumn.COMPUTE_CAPABILITY, "Any"),
+                    GraphSupport.NEVER,
+                    DecodeThreshold.single())
+                .but((request, variant) -> XpuSparseCache.type(request.layer().kvCacheDtype()))));
   }
 }

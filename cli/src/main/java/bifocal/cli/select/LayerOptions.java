@@ -8,6 +8,7 @@ import bifocal.core.device.DeviceProfile;
 import bifocal.core.error.ErrorCode;
 import bifocal.core.error.NearestName;
 import bifocal.core.latent.DecodeSharing;
+import bifocal.core.latent.PrefillSharing;
 import bifocal.core.latent.SharedSequence;
 import bifocal.core.layer.AttentionLayerSpec;
 import bifocal.core.layer.AttentionMask;
@@ -186,7 +187,7 @@ final class LayerOptions {
       names = "--dcp-comm-backend",
       paramLabel = "ag_rs|a2a",
       description = "How results of ranks that share a sequence meet (default ag_rs).")
-  private String exchange = "ag_rs";
+  private @Nullable String exchange;
 
   @picocli.CommandLine.Option(
       names = "--rswa",
@@ -252,11 +253,20 @@ final class LayerOptions {
     return new DecodeSharing(
         new SharedSequence(
             positive("--dcp", dcp), positive("--cp-kv-cache-interleave-size", interleave)),
-        Choice.of(
-            "--dcp-comm-backend",
-            exchange,
-            DecodeSharing.Exchange.values(),
-            choice -> choice.name().toLowerCase(Locale.ROOT)));
+        Given.of(exchange)
+            .map(
+                name ->
+                    Choice.of(
+                        "--dcp-comm-backend",
+                        name,
+                        DecodeSharing.Exchange.values(),
+                        choice -> choice.name().toLowerCase(Locale.ROOT)))
+            .getOrElse(DecodeSharing.Exchange.DEFAULT));
+  }
+
+  /** How many ranks share a sequence in prefill. */
+  PrefillSharing prefillSharing() {
+    return new PrefillSharing(positive("--pcp", pcp));
   }
 
   private Option<ModelShape> shape() {

@@ -1,6 +1,7 @@
 package bifocal.cli.select;
 
 import bifocal.cli.command.CliFailure;
+import bifocal.core.backend.FeatureSet;
 import bifocal.core.error.ErrorCode;
 import bifocal.core.select.AttentionConfig;
 import bifocal.core.select.Role;
@@ -67,10 +68,12 @@ final class SelectionOptions {
 
   /** Why ranks cannot share a sequence on the chosen backend as they were told to. */
   Seq<String> objectionsToSharing(SelectionReport chosen) {
+    FeatureSet features = chosen.chosen().capabilities().all();
     return chosen
         .blockSize()
-        .map(size -> layer.sharing().objections(chosen.backend(), size, 0))
-        .getOrElse(Vector.empty());
+        .map(size -> layer.sharing().objections(chosen.backend(), features, size, 0))
+        .getOrElse(Vector.empty())
+        .appendAll(layer.prefillSharing().objection(chosen.backend(), features));
   }
 
   /** What is asked for. */

@@ -19,9 +19,9 @@ import io.vavr.control.Validation;
  * What a row of a table of selections expects, parts separated by semicolons: {@code NAME} is
  * chosen, {@code !text} is refused with that text, {@code NAME: reason} is a candidate with that
  * reason, {@code NAME ok} a valid candidate, {@code NAME absent} none at all, and {@code fa},
- * {@code fi}, {@code block}, {@code layout}, {@code source}, {@code extension} and {@code note}
- * with an equals sign tell parts of the report, as do {@code kv}, {@code prefill}, {@code decodes}
- * and {@code lse} of latent layers; {@code order=} is a run of the candidates.
+ * {@code fi}, {@code block}, {@code layout}, {@code source}, {@code extension}, {@code note} and
+ * {@code unsaid} with an equals sign tell parts of the report, as do {@code kv}, {@code prefill},
+ * {@code decodes} and {@code lse} of latent layers; {@code order=} is a run of the candidates.
  */
 final class Expectation {
   private final String arguments;
@@ -83,6 +83,7 @@ final class Expectation {
       case "source" -> assertThat(report().source().label()).isEqualTo(value);
       case "extension" -> assertThat(report().extension()).isEqualTo(Boolean.parseBoolean(value));
       case "note" -> assertThat(report().notes().mkString("\n")).contains(value);
+      case "unsaid" -> assertThat(report().notes().mkString("\n")).doesNotContain(value);
       case "hint" ->
           assertThat(Asking.candidates(outcome).flatMap(Candidate::hint).mkString("\n"))
               .contains(value);

@@ -134,6 +134,25 @@ class LatentCombinationTest {
         .contains("FLASHINFER_MLA_SPARSE_SM90 requires sparse MLA");
   }
 
+  @ParameterizedTest(name = "{0}: {2}")
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "XPU_MLA_SPARSE | --platform xpu --use-sparse | FP8 kv is not supported with XPU MLA Sparse"
+            + " yet",
+        "AMX_MLA | --cpu-isa amx | AMX_MLA writes a cache of the model's own type, got"
+            + " kv_cache_dtype fp8",
+      })
+  void otherPlatformsObjectToQuantisedCachesByThemselves(
+      String name, String arguments, String expected) {
+    assertThat(
+            backend(name)
+                .checkCombination(
+                    Asking.request("--use-mla --kv-cache-dtype fp8 " + arguments).asked())
+                .map(InvalidReason::text))
+        .contains(expected);
+  }
+
   @Test
   void megaAttentionTakesHeadsInGroupsOfEight() {
     assertThat(objection("FLASHMLA_MEGA_ATTN_DSV41", "--capability 10.0 --num-heads 24")).isEmpty();
@@ -152,6 +171,12 @@ class LatentCombinationTest {
             + " requires qk_rope_head_dim in (0, 64)",
         "FLASH_ATTN_MLA_SPARSE | 9.0 | --kv-cache-dtype fp8 | FlashAttention MLA Sparse currently"
             + " supports only FP16/BF16 KV cache",
+        "FLASHMLA_SPARSE | 8.0 | --head-size 576 | FlashMLA Sparse is only supported on Hopper and"
+            + " Blackwell DC devices.",
+        "FLASH_ATTN_MLA | 9.0 | --kv-cache-dtype fp8 | FlashAttnMLA V1 with FP8 KV cache not yet"
+            + " supported",
+        "TOKENSPEED_MLA | 10.0 | --kv-cache-dtype bfloat16 | TokenspeedMLAImpl requires an FP8 KV"
+            + " cache (--kv-cache-dtype fp8 or fp8_e4m3); got kv_cache_dtype='bfloat16'.",
         "FLASHMLA_SPARSE | 12.0 | --head-size 576 | FlashMLA Sparse is only supported on Hopper and"
             + " Blackwell DC devices.",
         "FLASHINFER_MLA_SPARSE_DSV4 | 9.0 | --head-size 512 | FLASHINFER_MLA_SPARSE_DSV4 requires"

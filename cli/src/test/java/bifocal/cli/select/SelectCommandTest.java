@@ -293,6 +293,22 @@ class SelectCommandTest {
   }
 
   @Test
+  void ranksShareNoDecodesOfABackendThatReturnsNoLogSumExp() {
+    Asking.requireInstalled(Platform.ROCM);
+    String rocm = "select --arch gfx942 --use-mla --attention-backend ROCM_AITER_MLA";
+
+    CommandRun run = run(rocm + " --dcp 2");
+
+    assertThat(run.status()).isEqualTo(2);
+    assertThat(run.err())
+        .contains(
+            "Decode Context Parallelism (DCP) requires attention implementations to return the"
+                + " softmax LSE during decode, but ROCM_AITER_MLA does not. Try a different backend"
+                + " by setting --attention-backend or disable DCP.");
+    assertThat(run(rocm).status()).isZero();
+  }
+
+  @Test
   void anExplanationOfSharedSequencesThatFitNamesTheChoice() {
     CommandRun run =
         run("explain --capability 9.0 --use-mla --dcp 2 --cp-kv-cache-interleave-size 16");

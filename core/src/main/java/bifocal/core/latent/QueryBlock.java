@@ -43,4 +43,15 @@ public record QueryBlock(int decodes, int tokens, Seq<Integer> seqLens) {
         tokens,
         seqLens.take(live.size()).appendAll(Vector.fill(queryLens.size() - live.size(), 0)));
   }
+
+  /**
+   * The same tokens as decodes of one token each, for kernels that know no two-way block: every
+   * token sees all keys of its request. Row {@code i} has the block table row of request {@code i /
+   * (tokens / decodes)}.
+   */
+  public QueryBlock flattened() {
+    int each = decodes == 0 ? 0 : tokens / decodes;
+    return new QueryBlock(
+        tokens, tokens, seqLens.flatMap(length -> Vector.fill(each, () -> length)).toVector());
+  }
 }

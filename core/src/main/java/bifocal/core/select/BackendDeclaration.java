@@ -9,6 +9,7 @@ import bifocal.core.graph.GraphSupport;
 import io.vavr.collection.Seq;
 import io.vavr.collection.Vector;
 import io.vavr.control.Option;
+import java.util.function.Function;
 
 /**
  * All that is declared of one backend, whether or not its kernels are here: the rows of the
@@ -18,14 +19,27 @@ import io.vavr.control.Option;
  * @param capabilities what some variant can do
  * @param choice resolves the variant of a request
  * @param finePrint rules about combinations, in the order in which they are asked
+ * @param remarks what is worth knowing of a request, beside what its variant notes; asked for when
+ *     somebody reads it
  */
 public record BackendDeclaration(
     BackendName name,
     Seq<FeatureRow> rows,
     Capabilities capabilities,
     VariantChoice choice,
-    Seq<FinePrint> finePrint)
+    Seq<FinePrint> finePrint,
+    Function<AttentionRequest, Seq<String>> remarks)
     implements Tabulated {
+
+  /** A backend without remarks. */
+  public BackendDeclaration(
+      BackendName name,
+      Seq<FeatureRow> rows,
+      Capabilities capabilities,
+      VariantChoice choice,
+      Seq<FinePrint> finePrint) {
+    this(name, rows, capabilities, choice, finePrint, request -> Vector.empty());
+  }
 
   /** A backend of one variant, which can do what its row says and nothing else. */
   public static BackendDeclaration of(FeatureRow row, GraphSupport graphSupport) {
@@ -48,12 +62,18 @@ public record BackendDeclaration(
 
   /** The same backend whose variant is resolved in another way. */
   public BackendDeclaration choosing(VariantChoice other) {
-    return new BackendDeclaration(name, rows, capabilities, other, finePrint);
+    return new BackendDeclaration(name, rows, capabilities, other, finePrint, remarks);
   }
 
   /** The same backend with one more rule, which is asked last. */
   public BackendDeclaration but(FinePrint rule) {
-    return new BackendDeclaration(name, rows, capabilities, choice, finePrint.append(rule));
+    return new BackendDeclaration(
+        name, rows, capabilities, choice, finePrint.append(rule), remarks);
+  }
+
+  /** The same backend with other remarks. */
+  public BackendDeclaration remarking(Function<AttentionRequest, Seq<String>> others) {
+    return new BackendDeclaration(name, rows, capabilities, choice, finePrint, others);
   }
 
   /** The variant that serves a request. */

@@ -75,6 +75,11 @@ public final class DeclaredBackend
   }
 
   @Override
+  public Seq<String> remarks(AttentionRequest request) {
+    return declaration.remarks().apply(request);
+  }
+
+  @Override
   public Option<InvalidReason> checkCombination(AttentionRequest request) {
     return declaration.objection(request);
   }

@@ -104,8 +104,7 @@ record Judgement(
   Seq<String> notes() {
     return leaves
         .get()
-        .flatMap(leaf -> leaf.variant().map(ResolvedVariant::notes))
-        .flatMap(notes -> notes)
+        .flatMap(Leaf::notes)
         .distinct()
         .appendAll(
             Option.when(
@@ -174,6 +173,12 @@ record Judgement(
           backend instanceof ResolvesVariants resolving
               ? Option.some(resolving.variant(asked))
               : Option.none());
+    }
+
+    private Seq<String> notes() {
+      Seq<String> remarks =
+          backend instanceof ResolvesVariants resolving ? resolving.remarks(asked) : Vector.empty();
+      return variant.map(ResolvedVariant::notes).getOrElse(Vector.empty()).appendAll(remarks);
     }
   }
 

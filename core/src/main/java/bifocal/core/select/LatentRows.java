@@ -56,7 +56,7 @@ public final class LatentRows {
   /** The same backend, with remarks that depend on the request. */
   public static BackendDeclaration remarking(
       BackendDeclaration backend, Function<AttentionRequest, Seq<String>> remarks) {
-    return backend.choosing(request -> backend.variant(request).noting(remarks.apply(request)));
+    return backend.remarking(remarks);
   }
 
   /** A backend that draws one line between decodes and prefills. */

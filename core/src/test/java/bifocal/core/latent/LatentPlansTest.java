@@ -4,6 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import bifocal.core.backend.BackendName;
+import bifocal.core.backend.Feature;
+import bifocal.core.backend.FeatureSet;
 import bifocal.core.error.BifocalException;
 import io.vavr.collection.List;
 import io.vavr.collection.Seq;
@@ -145,7 +147,11 @@ class LatentPlansTest {
       String text) {
     Seq<String> objections =
         new DecodeSharing(new SharedSequence(ranks, turn), exchange)
-            .objections(BackendName.of("FLASHMLA"), blockSize, speculativeTokens);
+            .objections(
+                BackendName.of("FLASHMLA"),
+                FeatureSet.NONE.withFeatures(Feature.LSE),
+                blockSize,
+                speculativeTokens);
 
     if (text.isEmpty()) {
       assertThat(objections).isEmpty();
