@@ -120,6 +120,11 @@ public final class CudaPolicy implements PlatformPolicy {
   @Override
   public SelectionPlan plan(SelectionRequest request) {
     AttentionRequest asked = request.asked();
+    SelectionPlan plan = byLayer(request, asked);
+    return Sm.unknown(asked.device()).map(plan::noting).getOrElse(plan);
+  }
+
+  private SelectionPlan byLayer(SelectionRequest request, AttentionRequest asked) {
     return switch (asked.layer()) {
       case AttentionLayerSpec.Dense dense -> dense(request, asked);
       case AttentionLayerSpec.BlockSparse sparse -> blockSparse(request, asked, sparse);

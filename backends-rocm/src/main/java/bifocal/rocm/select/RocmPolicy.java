@@ -69,6 +69,11 @@ public final class RocmPolicy implements PlatformPolicy {
   @Override
   public SelectionPlan plan(SelectionRequest request) {
     AttentionRequest asked = request.asked();
+    SelectionPlan plan = byLayer(request, asked);
+    return AmdArchitecture.unknown(asked.device()).map(plan::noting).getOrElse(plan);
+  }
+
+  private SelectionPlan byLayer(SelectionRequest request, AttentionRequest asked) {
     return switch (asked.layer()) {
       case AttentionLayerSpec.Dense dense -> SelectionPlan.byPriority(asked, dense(asked));
       case AttentionLayerSpec.Mla mla -> latent.plan(request, asked);
