@@ -59,7 +59,7 @@ record AttendCase(
       if (!TENSORS.contains(name)) {
         throw BifocalException.of(
             ErrorCode.INVALID_OPTION,
-            "unknown tensor '" + name + "'; " + NearestName.advice(name, TENSORS));
+            "unknown tensor '" + name + "'; " + NearestName.adviceElseAll(name, TENSORS));
       }
     }
     AttendSettings settings = new AttendSettings(file.metadata());

@@ -43,7 +43,7 @@ record AttendSettings(Map<String, String> texts) {
       if (!KEYS.contains(key)) {
         throw BifocalException.of(
             ErrorCode.INVALID_OPTION,
-            "__metadata__: unknown key '" + key + "'; " + NearestName.advice(key, KEYS));
+            "__metadata__: unknown key '" + key + "'; " + NearestName.adviceElseAll(key, KEYS));
       }
     }
   }
@@ -149,7 +149,7 @@ record AttendSettings(Map<String, String> texts) {
   private static BifocalException unknown(String key, String text, Seq<String> known) {
     return BifocalException.of(
         ErrorCode.INVALID_OPTION,
-        where(key) + ": unknown '" + text + "'; " + NearestName.advice(text, known));
+        where(key) + ": unknown '" + text + "'; " + NearestName.adviceElseAll(text, known));
   }
 
   private static BifocalException wrong(String key, String text, String wanted) {

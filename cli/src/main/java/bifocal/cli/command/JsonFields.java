@@ -99,7 +99,7 @@ public final class JsonFields {
                 throw failure(
                     ErrorCode.INVALID_OPTION,
                     path,
-                    "unknown key " + quoted(key) + "; " + NearestName.advice(key, known));
+                    "unknown key " + quoted(key) + "; " + NearestName.adviceElseAll(key, known));
               }
             });
     return this;
@@ -141,7 +141,7 @@ public final class JsonFields {
       throw failure(
           ErrorCode.INVALID_OPTION,
           at(key),
-          "unknown " + quoted(name) + "; " + NearestName.advice(name, known));
+          "unknown " + quoted(name) + "; " + NearestName.adviceElseAll(name, known));
     }
     return name;
   }

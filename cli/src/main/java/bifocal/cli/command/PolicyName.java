@@ -36,7 +36,10 @@ public enum PolicyName {
             () ->
                 CliFailure.of(
                     ErrorCode.INVALID_OPTION,
-                    "unknown policy '" + label + "'; " + NearestName.advice(label, labels())));
+                    "unknown policy '"
+                        + label
+                        + "'; "
+                        + NearestName.adviceElseAll(label, labels())));
   }
 
   /** Name as users write it, for instance {@code mm-prefix}. */

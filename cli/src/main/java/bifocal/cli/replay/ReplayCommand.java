@@ -395,7 +395,7 @@ public final class ReplayCommand implements Callable<Integer> {
                 () ->
                     BifocalException.of(ErrorCode.INVALID_OPTION, "model", model, "a known id")
                         .withRemedy(
-                            NearestName.advice(
+                            NearestName.adviceElseAll(
                                 model, catalog.models().map(ModelShape::id).asJava())));
     return mask.map(found::withImageMask).orElse(found);
   }

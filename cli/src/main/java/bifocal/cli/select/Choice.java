@@ -24,8 +24,6 @@ final class Choice {
                         + ": unknown value '"
                         + given
                         + "'; "
-                        + NearestName.advice(given, labels)
-                        + "; known are "
-                        + labels.mkString(", ")));
+                        + NearestName.adviceAndAll(given, labels)));
   }
 }

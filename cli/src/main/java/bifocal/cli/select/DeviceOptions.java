@@ -119,10 +119,7 @@ final class DeviceOptions {
               + policy.platform().label()
               + (policy.packages().isEmpty()
                   ? ", which has none"
-                  : "; "
-                      + NearestName.advice(bare, policy.packages())
-                      + "; known are "
-                      + policy.packages().mkString(", ")));
+                  : "; " + NearestName.adviceAndAll(bare, policy.packages())));
     }
     if (packages.contains(bare) && packages.contains("no-" + bare)) {
       throw CliFailure.of(

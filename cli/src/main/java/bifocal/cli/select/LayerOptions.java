@@ -283,7 +283,7 @@ final class LayerOptions {
                                 "--model: unknown model '"
                                     + id
                                     + "'; "
-                                    + NearestName.advice(
+                                    + NearestName.adviceElseAll(
                                         id, catalog.models().map(ModelShape::id)))));
   }
 
@@ -494,7 +494,7 @@ final class LayerOptions {
                     "--dtype: unknown value '"
                         + dtype
                         + "'; "
-                        + NearestName.advice(dtype, DTYPES.keySet().toVector().sorted())));
+                        + NearestName.adviceElseAll(dtype, DTYPES.keySet().toVector().sorted())));
   }
 
   private KvCacheDtype kvCacheType() {

@@ -54,9 +54,7 @@ final class Tables {
                           "--table: unknown value '"
                               + name
                               + "'; "
-                              + NearestName.advice(name, names)
-                              + "; known are "
-                              + names.mkString(", ")));
+                              + NearestName.adviceAndAll(name, names)));
     };
   }
 

@@ -292,6 +292,25 @@ class SelectCommandTest {
         .doesNotContain("Chosen: FLASH_ATTN_MLA");
   }
 
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "--capability 9.0 --attention-backend zzzz | Unknown attention backend: 'ZZZZ'",
+        "--capability 9.0 --model zzzz | unknown model 'zzzz'; known are gemma-3-4b,",
+        "--capability 9.0 --dtype zzzz | --dtype: unknown value 'zzzz'; known are",
+        "--capability 9.0 --kv-cache-dtype zzzz | unknown value 'zzzz'; known are auto",
+        "--capability 9.0 --assume zzzz | unknown package 'zzzz' of platform cuda; known are",
+        "--capability 9.0 -ac {\"zzzz\":1} | unknown key 'zzzz' of attention_config; known are",
+        "--capability 9.0 --zzzz | unknown option '--zzzz'",
+      })
+  void whatResemblesNothingHasNoNearestName(String arguments, String message) {
+    CommandRun run = run("select " + arguments);
+
+    assertThat(run.status()).isEqualTo(2);
+    assertThat(run.err()).contains(message).doesNotContain("nearest");
+  }
+
   @Test
   void ranksShareNoDecodesOfABackendThatReturnsNoLogSumExp() {
     Asking.requireInstalled(Platform.ROCM);

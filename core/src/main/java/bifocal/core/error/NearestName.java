@@ -1,5 +1,7 @@
 package bifocal.core.error;
 
+import io.vavr.collection.Seq;
+import io.vavr.collection.Vector;
 import io.vavr.control.Option;
 import java.util.Locale;
 
@@ -21,15 +23,16 @@ public final class NearestName {
    * The known name that takes the least editing from the given one, in any letter case: letters
    * left out, too many, replaced, and neighbours swapped. Of equally near ones the first.
    *
-   * @return absent when no name is known
+   * @return absent when no name resembles the given one: of its letters, two in three are kept
    */
   public static Option<String> of(String given, Iterable<String> known) {
     String wanted = folded(given);
     Option<String> nearest = Option.none();
     int least = Integer.MAX_VALUE;
     for (String name : known) {
-      int cost = cost(wanted, folded(name));
-      if (cost < least) {
+      String other = folded(name);
+      int cost = cost(wanted, other);
+      if (cost < least && resembles(wanted, other, cost)) {
         least = cost;
         nearest = Option.some(name);
       }
@@ -37,9 +40,33 @@ public final class NearestName {
     return nearest;
   }
 
-  /** The advice {@code "the nearest known one is 'name'"}, empty when no name is known. */
+  /** The advice {@code "the nearest known one is 'name'"}, empty when no name resembles it. */
   public static String advice(String given, Iterable<String> known) {
     return of(given, known).map(name -> "the nearest known one is '" + name + "'").getOrElse("");
+  }
+
+  /** The same advice; where no name resembles it, {@code "known are a, b"}. */
+  public static String adviceElseAll(String given, Iterable<String> known) {
+    return of(given, known).isDefined() ? advice(given, known) : all(known);
+  }
+
+  /** The same advice, and every known name. */
+  public static String adviceAndAll(String given, Iterable<String> known) {
+    return of(given, known).map(name -> advice(given, known) + "; ").getOrElse("") + all(known);
+  }
+
+  private static String all(Iterable<String> known) {
+    Seq<String> names = Vector.ofAll(known);
+    return names.isEmpty() ? "none is known" : "known are " + names.mkString(", ");
+  }
+
+  /**
+   * Typing a name anew costs {@link #TOO_MANY} for each given letter and {@link #LEFT_OUT} for each
+   * known one; each letter that is kept saves both. So many saved letters must make up for the
+   * given ones.
+   */
+  private static boolean resembles(String given, String known, int cost) {
+    return !given.isEmpty() && cost <= LEFT_OUT * known.length();
   }
 
   private static String folded(String name) {

@@ -159,7 +159,7 @@ public final class AttentionConfigReader {
             "unknown key '"
                 + name
                 + "' of attention_config; "
-                + NearestName.advice(name, ConfigKeys.BY_NAME.keySet()));
+                + NearestName.adviceElseAll(name, ConfigKeys.BY_NAME.keySet()));
   }
 
   /** Numbers, booleans and objects are JSON; everything else is text. */
