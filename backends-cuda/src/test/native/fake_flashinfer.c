@@ -2,8 +2,8 @@
 /*
  * A stand-in for FlashInfer's modules, for machines without a GPU: the same functions with the same arguments, over
  * host memory. It plans as they do, into the same lists at the places that the plan's numbers name, and computes one
- * number at a time from what lies on the "device". Compiled once for each kind: -DDECODE, -DFA2, -DFA3 or -DXQA; with -DDRIFTED
- * the schemas have one argument more.
+ * number at a time from what lies on the "device". Compiled once for each kind: -DDECODE, -DFA2, -DFA3 or -DXQA, for
+ * fp16 with -DHALF, for capped scores with -DCAP; with -DDRIFTED the schemas have one argument more.
  */
 #include <math.h>
 #include <stdint.h>
@@ -144,17 +144,35 @@ static int give(const int64_t *numbers, int count, any *result) {
 }
 
 static float number(const tensor *t, int64_t at) {
+#ifdef HALF
+  return (float)((_Float16 *)t->data)[at];
+#else
   uint32_t wide = (uint32_t)((uint16_t *)t->data)[at] << 16;
   float value;
   memcpy(&value, &wide, 4);
   return value;
+#endif
 }
 
 static void store(tensor *t, int64_t at, double value) {
+#ifdef HALF
+  ((_Float16 *)t->data)[at] = (_Float16)value;
+#else
   float narrow = (float)value;
   uint32_t wide;
   memcpy(&wide, &narrow, 4);
   ((uint16_t *)t->data)[at] = (uint16_t)((wide + 0x7FFF + (wide >> 16 & 1)) >> 16);
+#endif
+}
+
+/* A score under a cap, which only a module knows that was compiled for it. */
+static double capped(double x, double cap) {
+#ifdef CAP
+  return cap * tanh(x / cap);
+#else
+  (void)cap;
+  return x;
+#endif
 }
 
 /* A cache and the layout of its blocks. */
@@ -172,7 +190,7 @@ static cache cache_of(const any *k, const any *v, int64_t layout) {
 
 /* One row of q over the keys of one list of pages: keys low..high. */
 static void attend(const tensor *q, int64_t row, const cache *c, const int32_t *pages, int low, int high, double scale,
-                   tensor *o, int64_t out_row, tensor *lse) {
+                   double cap, tensor *o, int64_t out_row, tensor *lse) {
   int64_t heads = q->shape[1], size = q->shape[2], group = heads / c->k->shape[c->heads_at];
   for (int64_t h = 0; h < heads; h++) {
     double most = -INFINITY, total = 0, sum[1024] = {0};
@@ -183,7 +201,7 @@ static void attend(const tensor *q, int64_t row, const cache *c, const int32_t *
       for (int64_t d = 0; d < size; d++) {
         x += (double)number(q, row * q->strides[0] + h * q->strides[1] + d) * number(c->k, block + d);
       }
-      x *= scale;
+      x = capped(x * scale, cap);
       double larger = x > most ? x : most, before = exp(most - larger), weight = exp(x - larger);
       total = total * before + weight;
       for (int64_t d = 0; d < size; d++) {
@@ -259,7 +277,7 @@ EXPORT int __tvm_ffi_run(void *self, const any *args, int32_t count, any *result
     if (requests[b] != b) return raise("RuntimeError", "the plan was overwritten");
     int keys = (indptr[b + 1] - indptr[b] - 1) * (int)c.page + last[b];
     int left = (int)args[12].number;
-    attend(q, b, &c, pages + indptr[b], left < 0 || keys - 1 - left < 0 ? 0 : keys - 1 - left, keys - 1, args[16].real, o, b,
+    attend(q, b, &c, pages + indptr[b], left < 0 || keys - 1 - left < 0 ? 0 : keys - 1 - left, keys - 1, args[16].real, args[15].real, o, b,
            lse);
   }
   return 0;
@@ -332,7 +350,7 @@ EXPORT int __tvm_ffi_paged_run(void *self, const any *args, int32_t count, any *
     for (int i = first; i < first + TILE && i < rows; i++) {
       int at = keys - rows + i, left = (int)args[14].number;
       attend(q, starts[r] + i, &c, pages + indptr[r], left < 0 || at - left < 0 ? 0 : at - left,
-             args[12].number == 1 ? at : keys - 1, args[25].real, o, base[r] + i, lse);
+             args[12].number == 1 ? at : keys - 1, args[25].real, args[24].real, o, base[r] + i, lse);
     }
   }
   return 0;
@@ -388,7 +406,7 @@ EXPORT int __tvm_ffi_paged_run(void *self, const any *args, int32_t count, any *
     for (int i = list[0][w] * TILE; i < (list[0][w] + 1) * TILE && i < rows; i++) {
       int at = keys - rows + i, left = (int)args[14].number, row = list[1][w] + i;
       attend(q, row, &c, pages + list[2][w], left < 0 || at - left < 0 ? 0 : at - left,
-             args[12].number == 1 ? at : keys - 1, args[21].real, o, row, lse);
+             args[12].number == 1 ? at : keys - 1, args[21].real, args[20].real, o, row, lse);
     }
   }
   return 0;
@@ -426,7 +444,7 @@ EXPORT int __tvm_ffi_xqa_wrapper(void *self, const any *args, int32_t count, any
     int n = ((int32_t *)keys->data)[b];
     if (requires(n <= args[15].number, "more keys than a row has pages for")) return -1;
     attend(q, b, &c, (int32_t *)pages->data + b * columns, window > 0 && n > window ? n - (int)window : 0, n - 1,
-           args[4].real / sqrt((double)size), o, b, 0);
+           args[4].real / sqrt((double)size), 0, o, b, 0);
   }
   return 0;
 }

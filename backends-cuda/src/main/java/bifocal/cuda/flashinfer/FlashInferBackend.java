@@ -49,14 +49,14 @@ public final class FlashInferBackend
           Execution.Status.NATIVE_WITH_PACK,
           "FLASHINFER_PACK: modules of flashinfer-python "
               + ModuleSignatures.VERSION
-              + " for 9.0, of bf16; the pack of TRITON_ATTN writes the cache");
+              + " for 9.0, of bf16 and fp16; the pack of TRITON_ATTN writes the cache");
 
   private static final Execution WITH_XQA =
       new Execution(
           Execution.Status.NATIVE_WITH_PACK,
           "FLASHINFER_PACK: modules of flashinfer-python "
               + ModuleSignatures.VERSION
-              + " for 9.0, of bf16, for one query a request; they return no log-sum-exps, a forward"
+              + " for 9.0, of bf16 and fp16, for one query a request; no log-sum-exps, a forward"
               + " that asks for them is run by the native kernels");
 
   private static final Execution NO_CUBINS =

@@ -83,7 +83,7 @@ final class FakeModules {
   }
 
   private FakeModules with(ModuleKey key, String name, boolean drifted) {
-    Path library = library(define(key), drifted);
+    Path library = library(defines(key), drifted);
     link(library, name + ".so");
     ObjectNode module = ((ArrayNode) manifest.get("modules")).addObject();
     module.put("uri", name).put("file", name + ".so").put("sha256", sha256(library));
@@ -170,33 +170,43 @@ final class FakeModules {
     }
   }
 
-  private static String define(ModuleKey key) {
+  /** What the source is compiled with. */
+  private static List<String> defines(ModuleKey key) {
     return switch (key) {
-      case ModuleKey.Decode decode -> "DECODE";
-      case ModuleKey.Prefill prefill ->
-          switch (prefill.engine()) {
-            case FA2 -> "FA2";
-            case FA3 -> "FA3";
-          };
-      case ModuleKey.Xqa xqa -> "XQA";
+      case ModuleKey.Decode(DType dtype, _, _, boolean cap) -> defines("DECODE", dtype, cap);
+      case ModuleKey.Prefill(Engine engine, DType dtype, _, _, boolean cap) ->
+          defines(engine.name(), dtype, cap);
+      case ModuleKey.Xqa(DType dtype, _, _, _, _) -> defines("XQA", dtype, false);
     };
   }
 
-  private static Path library(String kind, boolean drifted) {
-    return LIBRARIES.computeIfAbsent(
-        kind + (drifted ? "-drifted" : ""), name -> compile(kind, drifted, name));
+  private static List<String> defines(String kind, DType dtype, boolean cap) {
+    List<String> names = new ArrayList<>(List.of(kind));
+    if (dtype == DType.FP16) {
+      names.add("HALF");
+    }
+    if (cap) {
+      names.add("CAP");
+    }
+    return names;
   }
 
-  private static Path compile(String kind, boolean drifted, String name) {
+  private static Path library(List<String> defines, boolean drifted) {
+    List<String> all = new ArrayList<>(defines);
+    if (drifted) {
+      all.add("DRIFTED");
+    }
+    return LIBRARIES.computeIfAbsent(String.join("-", all), name -> compile(all, name));
+  }
+
+  private static Path compile(List<String> defines, String name) {
     try {
       Files.createDirectories(BUILT);
       Path library = BUILT.resolve(name + ".so");
       Path fresh = Files.createTempFile(BUILT, name, ".so");
       List<String> command =
-          new ArrayList<>(List.of("cc", "-std=gnu11", "-O1", "-shared", "-fPIC", "-D" + kind));
-      if (drifted) {
-        command.add("-DDRIFTED");
-      }
+          new ArrayList<>(List.of("cc", "-std=gnu11", "-O1", "-shared", "-fPIC"));
+      defines.forEach(define -> command.add("-D" + define));
       command.addAll(List.of("-o", fresh.toString(), SOURCE.toString(), "-lm"));
       Process compiler = new ProcessBuilder(command).redirectErrorStream(true).start();
       String said = new String(compiler.getInputStream().readAllBytes(), StandardCharsets.UTF_8);

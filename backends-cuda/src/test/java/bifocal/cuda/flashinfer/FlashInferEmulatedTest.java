@@ -47,7 +47,14 @@ class FlashInferEmulatedTest implements FlashInferSuite, FlashInferStepSuite {
           .with(new ModuleKey.Decode(DType.BF16, HEAD, window, false))
           .with(new ModuleKey.Prefill(Engine.FA2, DType.BF16, HEAD, window, false));
     }
+    for (DType dtype : new DType[] {DType.BF16, DType.FP16}) {
+      modules
+          .with(new ModuleKey.Decode(dtype, HEAD, dtype == DType.BF16, dtype == DType.BF16))
+          .with(new ModuleKey.Prefill(Engine.FA2, dtype, HEAD, false, dtype == DType.BF16));
+    }
     modules
+        .with(new ModuleKey.Prefill(Engine.FA2, DType.BF16, HEAD, true, true))
+        .with(new ModuleKey.Xqa(DType.FP16, HEAD, 16, 2, false))
         .with(new ModuleKey.Prefill(Engine.FA3, DType.BF16, HEAD, false, false))
         .with(new ModuleKey.Xqa(DType.BF16, HEAD, 16, 2, false))
         .with(new ModuleKey.Xqa(DType.BF16, HEAD, 16, 2, true));
@@ -124,6 +131,7 @@ class FlashInferEmulatedTest implements FlashInferSuite, FlashInferStepSuite {
       pack.with(decode).with(decode.in(Phase.PREFILL));
     }
     pack.with(new Specialisation.Write(DType.BF16, CacheFormat.SAME, HEAD))
+        .with(new Specialisation.Write(DType.FP16, CacheFormat.SAME, HEAD))
         .with(new Specialisation.Merge(DType.BF16, HEAD));
     return pack.write();
   }
@@ -148,7 +156,11 @@ class FlashInferEmulatedTest implements FlashInferSuite, FlashInferStepSuite {
 
   @Override
   public List<Shape> shapes() {
-    return List.of(new Shape(HEAD, 2, 16, true, true), new Shape(HEAD, 4, 16, true, true));
+    return List.of(
+        new Shape(HEAD, 2, 16, true, true),
+        new Shape(HEAD, 4, 16, true, true),
+        new Shape(DType.BF16, HEAD, 2, 16, true, false, true),
+        new Shape(DType.FP16, HEAD, 2, 16, false, false, false));
   }
 
   @Override

@@ -12,6 +12,7 @@ import bifocal.cuda.pack.Specialisation.Phase;
 import bifocal.cuda.pack.Specialisation.Variant;
 import bifocal.cuda.triton.TritonDevice;
 import bifocal.cuda.triton.TritonHost;
+import io.vavr.collection.Vector;
 import io.vavr.control.Validation;
 import java.nio.file.Path;
 import java.util.Arrays;
@@ -84,9 +85,29 @@ class FlashInferGpuTest implements FlashInferSuite, FlashInferStepSuite {
     return Objects.requireNonNull(device);
   }
 
-  /** Every shape of this project's kernels that there are modules for. */
+  /** Every shape of this project's kernels that there are modules for, and of other modules one. */
   @Override
   public List<Shape> shapes() {
+    return Vector.ofAll(pairs())
+        .appendAll(
+            device()
+                .pack()
+                .modules()
+                .keySet()
+                .toVector()
+                .filter(key -> key instanceof ModuleKey.Prefill)
+                .map(key -> (ModuleKey.Prefill) key)
+                .filter(key -> key.softcap() || key.dtype() != DType.BF16)
+                .map(key -> shape(key.dtype(), key.headSize(), key.softcap()))
+                .distinct())
+        .toJavaList();
+  }
+
+  private Shape shape(DType dtype, int headSize, boolean cap) {
+    return new Shape(dtype, headSize, 4, 64, hasMany(dtype, headSize, true, cap), false, cap);
+  }
+
+  private List<Shape> pairs() {
     return kernels
         .pack()
         .manifest()
@@ -109,20 +130,18 @@ class FlashInferGpuTest implements FlashInferSuite, FlashInferStepSuite {
                     known.headSize(),
                     known.group(),
                     known.blockSize(),
-                    hasMany(known.headSize(), true),
+                    hasMany(DType.BF16, known.headSize(), true, false),
                     true))
-        .filter(shape -> hasMany(shape.headSize(), false))
+        .filter(shape -> hasMany(DType.BF16, shape.headSize(), false, false))
         .distinct()
         .toJavaList();
   }
 
-  private boolean hasMany(int headSize, boolean window) {
+  private boolean hasMany(DType dtype, int headSize, boolean window, boolean cap) {
     return Arrays.stream(ModuleKey.Engine.values())
         .anyMatch(
             engine ->
-                device()
-                    .pack()
-                    .has(new ModuleKey.Prefill(engine, DType.BF16, headSize, window, false)));
+                device().pack().has(new ModuleKey.Prefill(engine, dtype, headSize, window, cap)));
   }
 
   @Override

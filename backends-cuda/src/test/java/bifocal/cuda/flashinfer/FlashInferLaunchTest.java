@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import bifocal.core.backend.AttentionMetadata;
 import bifocal.core.backend.AttentionOutput;
 import bifocal.core.backend.AttentionRequest;
+import bifocal.core.backend.InvalidReason;
 import bifocal.core.batch.CommonAttentionMetadata;
 import bifocal.core.cache.KvCacheSpec;
 import bifocal.core.cache.KvCacheView;
@@ -524,6 +525,28 @@ class FlashInferLaunchTest {
 
     assertThat(backend.missingOnThisHost(request).get().text())
         .contains("no module for flashinfer-fa2-prefill-bf16-d64");
+  }
+
+  @Test
+  void aLayerOfAnotherTypeOrWithACapNeedsAModuleCompiledForIt() {
+    FlashInferDevice device = whole();
+    FlashInferBackend backend = new FlashInferBackend(FlashInferHost.with(device));
+    Dense plain = SHAPE.layer(AttentionMask.CAUSAL, 2);
+    Dense half = Dense.decoder(4, 2, HEAD, DType.FP16, AttentionMask.CAUSAL);
+
+    assertThat(missing(backend, device, plain)).isEmpty();
+    assertThat(missing(backend, device, plain.withSoftcap(30)).get())
+        .contains("no module for flashinfer-fa2-prefill-bf16-d64-cap");
+    assertThat(missing(backend, device, half).get())
+        .contains("no module for flashinfer-fa2-prefill-fp16-d64");
+  }
+
+  private static Option<String> missing(
+      FlashInferBackend backend, FlashInferDevice device, Dense layer) {
+    return backend
+        .missingOnThisHost(
+            AttentionRequest.of(layer, device.context().device().profile(HashSet.empty())))
+        .map(InvalidReason::text);
   }
 
   @Test

@@ -15,7 +15,6 @@ import bifocal.core.error.ErrorCode;
 import bifocal.core.graph.GraphSupport;
 import bifocal.core.layer.AttentionMask;
 import bifocal.core.layer.ImageMask;
-import bifocal.core.tensor.DType;
 import bifocal.core.workspace.Workspace;
 import bifocal.cuda.driver.CudaGraphCapture;
 import bifocal.cuda.flashinfer.FlashInferContract.Kind;
@@ -47,7 +46,8 @@ interface FlashInferStepSuite {
   private static List<Shape> onePerHead(List<Shape> shapes) {
     List<Shape> chosen = new ArrayList<>();
     for (Shape shape : shapes) {
-      if (chosen.stream().noneMatch(other -> other.headSize() == shape.headSize())) {
+      if (shape.pair()
+          && chosen.stream().noneMatch(other -> other.headSize() == shape.headSize())) {
         chosen.add(shape);
       }
     }
@@ -185,7 +185,7 @@ interface FlashInferStepSuite {
     for (Shape shape : replays() ? shapes() : List.<Shape>of()) {
       ModuleKey xqa = shape.xqa(AttentionMask.CAUSAL);
       for (boolean sums : new boolean[] {false, true}) {
-        if (padsPlans(shape) || (!sums && device().pack().has(xqa))) {
+        if (padsPlans(shape) || (!sums && !shape.cap() && device().pack().has(xqa))) {
           tests.add(
               dynamicTest(shape + (sums ? ", log-sum-exps" : ""), () -> replays(shape, sums)));
         }
@@ -200,7 +200,7 @@ interface FlashInferStepSuite {
         .pack()
         .has(
             new ModuleKey.Prefill(
-                ModuleKey.Engine.FA2, DType.BF16, shape.headSize(), false, false));
+                ModuleKey.Engine.FA2, shape.dtype(), shape.headSize(), false, shape.cap()));
   }
 
   private void replays(Shape shape, boolean sums) {
