@@ -3,6 +3,7 @@ package bifocal.cli.select;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import bifocal.core.backend.BackendName;
 import bifocal.core.backend.ResolvesVariants;
 import bifocal.core.error.BifocalException;
 import bifocal.core.graph.GraphSupport;
@@ -11,6 +12,7 @@ import bifocal.core.select.SelectionReport;
 import bifocal.core.select.SelectionRequest;
 import io.vavr.collection.TreeSet;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -95,6 +97,26 @@ class DeepSeekV41Test {
             select("--capability " + capability + " --attention-backend " + named)
                 .kernelBlockSizes())
         .hasToString(pages);
+  }
+
+  /** It is not selected there; its pages are told all the same. */
+  @Test
+  void pagesOfFlashInferOnHopperAreThoseOfNewerDevices() {
+    ResolvesVariants flashInfer =
+        (ResolvesVariants)
+            Asking.SELECTOR
+                .registry()
+                .snapshot()
+                .find(BackendName.of("FLASHINFER_MLA_SPARSE_DSV41"))
+                .get();
+
+    assertThat(
+            flashInfer
+                .variant(request("--capability 9.0").asked())
+                .capabilities()
+                .all()
+                .blockSizes())
+        .hasToString("128");
   }
 
   @ParameterizedTest
