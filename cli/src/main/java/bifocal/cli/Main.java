@@ -36,7 +36,7 @@ public final class Main {
     return new CommandRunner(commands(console), console).run(arguments);
   }
 
-  private static CommandLine commands(Console console) {
+  static CommandLine commands(Console console) {
     return new CommandLine(new Main())
         .addSubcommand(SelectCommand.over(console))
         .addSubcommand(ExplainCommand.over(console))

@@ -1,6 +1,7 @@
 package bifocal.cuda.flashattention;
 
 import bifocal.core.device.ComputeCapability;
+import bifocal.core.error.FileFailure;
 import bifocal.cuda.pack.PackFile;
 import bifocal.cuda.pack.PackRefusal;
 import io.vavr.collection.Map;
@@ -66,7 +67,7 @@ public record ForwardPack(
           new PackRefusal(
               PackRefusal.Code.NOT_FOUND,
               file.toString(),
-              "unreadable: " + e.getMessage(),
+              "unreadable: " + FileFailure.reason(e),
               "a readable file",
               ""));
     }

@@ -1,6 +1,7 @@
 package bifocal.cuda.pack;
 
 import bifocal.core.device.ComputeCapability;
+import bifocal.core.error.FileFailure;
 import io.vavr.control.Option;
 import io.vavr.control.Validation;
 import java.io.IOException;
@@ -132,7 +133,7 @@ public record KernelPack(Path directory, PackManifest manifest) {
 
   private static PackRefusal unreadable(PackRefusal.Code code, Path file, IOException e) {
     return new PackRefusal(
-        code, file.toString(), "unreadable: " + e.getMessage(), "a readable file", "");
+        code, file.toString(), "unreadable: " + FileFailure.reason(e), "a readable file", "");
   }
 
   private static String command(String profile, Path packs, String target) {

@@ -1,5 +1,6 @@
 package bifocal.cuda.pack;
 
+import bifocal.core.error.FileFailure;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.core.StreamReadFeature;
 import com.fasterxml.jackson.databind.DeserializationFeature;
@@ -46,7 +47,7 @@ public final class ManifestFields {
     } catch (Refused e) {
       return Validation.invalid(e.refusal());
     } catch (JsonProcessingException e) {
-      return Validation.invalid(malformed(at, e.getOriginalMessage(), "JSON").refusal());
+      return Validation.invalid(malformed(at, FileFailure.reason(e), "JSON").refusal());
     }
   }
 

@@ -1,5 +1,6 @@
 package bifocal.cuda.pack;
 
+import bifocal.core.error.FileFailure;
 import io.vavr.control.Validation;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -47,7 +48,7 @@ public record PackFile(Path directory, String name, String sha256) {
           new PackRefusal(
               PackRefusal.Code.FILE_MISSING,
               file.toString(),
-              "unreadable: " + e.getMessage(),
+              "unreadable: " + FileFailure.reason(e),
               "a readable file",
               ""));
     }

@@ -27,7 +27,9 @@ import bifocal.core.backend.InvalidReason;
 import bifocal.core.backend.KvContract;
 import bifocal.core.cache.KvCacheSpec;
 import bifocal.core.device.Platform;
+import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
+import bifocal.core.error.FileFailure;
 import bifocal.core.safetensors.Safetensors;
 import bifocal.core.tensor.TensorView;
 import bifocal.reference.Agreement;
@@ -141,10 +143,10 @@ public final class AttendCommand implements Callable<Integer>, NamesRequests {
 
   @Override
   public Integer call() {
-    Safetensors.requireWritable(out);
+    at("--out", () -> Safetensors.requireWritable(out));
     requireAnother(in, out);
     try (Arena arena = Arena.ofShared()) {
-      AttendCase given = AttendCase.of(Safetensors.read(in, arena));
+      AttendCase given = given(arena);
       Accepted accepted = accepted(given);
       AttendReport report = report(given, accepted, arena);
       switch (output.format()) {
@@ -163,6 +165,22 @@ public final class AttendCommand implements Callable<Integer>, NamesRequests {
     }
   }
 
+  private AttendCase given(Arena arena) {
+    try {
+      return AttendCase.of(Safetensors.read(in, arena));
+    } catch (BifocalException e) {
+      throw e.in("--in");
+    }
+  }
+
+  private static void at(String option, Runnable work) {
+    try {
+      work.run();
+    } catch (BifocalException e) {
+      throw e.in(option);
+    }
+  }
+
   private static void requireAnother(Path in, Path out) {
     try {
       if (Files.exists(out) && Files.exists(in) && Files.isSameFile(in, out)) {
@@ -170,8 +188,7 @@ public final class AttendCommand implements Callable<Integer>, NamesRequests {
             ErrorCode.INVALID_OPTION, "--out: '" + out + "' is the case itself; name another file");
       }
     } catch (IOException e) {
-      throw CliFailure.of(ErrorCode.INVALID_OPTION, "--out: '" + out + "' cannot be looked at")
-          .causedBy(e);
+      throw FileFailure.writing("--out", out, e);
     }
   }
 
@@ -179,7 +196,7 @@ public final class AttendCommand implements Callable<Integer>, NamesRequests {
     KvCacheSpec spec = contract(given, accepted.backend());
     boolean returnsLse = accepted.features().has(Feature.LSE);
     AttendRun run = run(given, accepted.backend(), spec, returnsLse && (lse || check), arena);
-    new Safetensors(LinkedHashMap.empty(), results(run)).write(out);
+    at("--out", () -> new Safetensors(LinkedHashMap.empty(), results(run)).write(out));
     return new AttendReport(
         accepted.backend().name().value(),
         platform.label(),

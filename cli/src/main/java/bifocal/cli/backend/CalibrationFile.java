@@ -5,6 +5,7 @@ import bifocal.core.bench.CalibrationJson;
 import bifocal.core.device.Platform;
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
+import bifocal.core.error.FileFailure;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -22,8 +23,17 @@ public final class CalibrationFile {
    *     that makes it stale or foreign; {@code MALFORMED_INPUT} when it is no table
    */
   public static Calibration validHere(Path file, Platform platform, String version) {
-    return CalibrationJson.read(read(file))
-        .requireValidHere(HostProvenance.now(platform, version, ""));
+    return table(file).requireValidHere(HostProvenance.now(platform, version, ""));
+  }
+
+  private static Calibration table(Path file) {
+    String text = read(file);
+    try {
+      return CalibrationJson.read(text);
+    } catch (BifocalException e) {
+      throw e.in("'" + file + "', " + text.length() + " characters")
+          .withRemedy("write it again with bench --calibrate");
+    }
   }
 
   private static String read(Path file) {
@@ -37,12 +47,8 @@ public final class CalibrationFile {
       }
       return Files.readString(file);
     } catch (IOException e) {
-      throw BifocalException.of(
-              ErrorCode.INVALID_OPTION,
-              "--calibration",
-              String.valueOf(e.getMessage()),
-              "a file that bench --calibrate wrote")
-          .causedBy(e);
+      throw FileFailure.reading("--calibration", file, e)
+          .withRemedy("bench --calibrate writes one");
     }
   }
 }

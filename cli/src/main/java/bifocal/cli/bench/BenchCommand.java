@@ -13,6 +13,8 @@ import bifocal.core.bench.CalibrationJson;
 import bifocal.core.bench.ChildTime;
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
+import bifocal.core.error.FileFailure;
+import bifocal.core.safetensors.Safetensors;
 import io.vavr.collection.Seq;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -32,6 +34,8 @@ import picocli.CommandLine.Spec;
     sortOptions = false,
     description = "Measures attention side by side with its peers and with the machine's peaks.")
 public final class BenchCommand implements Callable<Integer> {
+  private static final String OPTION = "--json";
+
   /** System property: folder of the peers' libraries. */
   static final String PEERS = "bifocal.bench.peers";
 
@@ -61,7 +65,7 @@ public final class BenchCommand implements Callable<Integer> {
   private Optional<String> only = Optional.empty();
 
   @Option(
-      names = "--json",
+      names = OPTION,
       paramLabel = "FILE",
       description = "Also write the result as JSON to this file.")
   private Optional<Path> file = Optional.empty();
@@ -98,9 +102,11 @@ public final class BenchCommand implements Callable<Integer> {
     if (calibrate) {
       return calibrate(request);
     }
+    file.ifPresent(BenchCommand::requireWritable);
+    docs.ifPresent(folder -> new Documents(folder, suite).requireSection());
     BenchmarkReport report = find().run(request);
     String json = JsonText.of(report.json());
-    file.ifPresent(to -> write(to, json));
+    file.ifPresent(to -> write(to, json + System.lineSeparator()));
     docs.ifPresent(
         folder -> report.page().forEach(page -> new Documents(folder, suite).write(json, page)));
     switch (output.format()) {
@@ -115,6 +121,9 @@ public final class BenchCommand implements Callable<Integer> {
       throw BifocalException.of(
           ErrorCode.INVALID_OPTION, "--docs", "with --calibrate", "one of the two");
     }
+    Path to = file.orElse(Path.of("target", "calibration-" + suite + ".json"));
+    makeFolder(to);
+    requireWritable(to);
     Seq<ChildTime> times = find().calibrate(request);
     if (times.isEmpty()) {
       throw BifocalException.of(
@@ -129,8 +138,7 @@ public final class BenchCommand implements Callable<Integer> {
                 "bifocal bench --calibrate --suite " + suite + (quick ? " --quick" : "")),
             times);
     String json = CalibrationJson.write(table);
-    Path to = file.orElse(Path.of("target", "calibration-" + suite + ".json"));
-    writeWhole(to, json);
+    write(to, json);
     switch (output.format()) {
       case TEXT -> {
         console.out().print(CalibrationText.of(table));
@@ -141,15 +149,23 @@ public final class BenchCommand implements Callable<Integer> {
     return ExitStatus.DONE.number();
   }
 
-  private static void writeWhole(Path to, String json) {
+  private static void makeFolder(Path to) {
+    Path folder = to.toAbsolutePath().getParent();
     try {
-      Path folder = to.toAbsolutePath().getParent();
       if (folder != null) {
         Files.createDirectories(folder);
       }
-      Files.writeString(to, json);
     } catch (IOException e) {
-      throw notWritten(e);
+      throw FileFailure.writing(OPTION, to, e);
+    }
+  }
+
+  /** Says what is wrong with a file before anything is measured for it. */
+  private static void requireWritable(Path to) {
+    try {
+      Safetensors.requireWritable(to);
+    } catch (BifocalException e) {
+      throw e.in(OPTION);
     }
   }
 
@@ -165,15 +181,9 @@ public final class BenchCommand implements Callable<Integer> {
 
   private static void write(Path to, String json) {
     try {
-      Files.writeString(to, json + System.lineSeparator());
+      Files.writeString(to, json);
     } catch (IOException e) {
-      throw notWritten(e);
+      throw FileFailure.writing(OPTION, to, e);
     }
-  }
-
-  private static BifocalException notWritten(IOException e) {
-    return BifocalException.of(
-            ErrorCode.INVALID_OPTION, "--json", String.valueOf(e.getMessage()), "a file to write")
-        .causedBy(e);
   }
 }

@@ -3,6 +3,7 @@ package bifocal.cli.bench;
 import bifocal.core.bench.BenchmarkReport.Page;
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
+import bifocal.core.error.FileFailure;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -15,6 +16,15 @@ import java.nio.file.Path;
 record Documents(Path folder, Suite suite) {
   private static final String PAGE = "performance.md";
 
+  /** Says what is wrong with the folder before anything is measured for it. */
+  void requireSection() {
+    try {
+      replaced(Files.readString(folder.resolve(PAGE)), "");
+    } catch (IOException e) {
+      throw unfit(e);
+    }
+  }
+
   void write(String json, Page page) {
     try {
       Path results = Files.createDirectories(folder.resolve("results"));
@@ -23,13 +33,17 @@ record Documents(Path folder, Suite suite) {
       Path document = folder.resolve(PAGE);
       Files.writeString(document, replaced(Files.readString(document), page.markdown()));
     } catch (IOException e) {
-      throw BifocalException.of(
-              ErrorCode.INVALID_OPTION,
-              "--docs",
-              String.valueOf(e.getMessage()),
-              "a folder with " + PAGE)
-          .causedBy(e);
+      throw unfit(e);
     }
+  }
+
+  private BifocalException unfit(IOException e) {
+    return BifocalException.of(
+            ErrorCode.INVALID_OPTION,
+            "--docs '" + folder + "'",
+            FileFailure.reason(e),
+            "a folder with " + PAGE)
+        .causedBy(e);
   }
 
   private String replaced(String document, String section) {

@@ -24,6 +24,8 @@ import picocli.CommandLine.UnmatchedArgumentException;
  */
 public final class CommandRunner {
   private static final String DEBUG = "--debug";
+  private static final Set<ErrorCode> TO_THE_LETTER =
+      Set.of(ErrorCode.INVALID_SELECTION, ErrorCode.NO_VALID_BACKEND);
 
   private final CommandLine commands;
   private final Console console;
@@ -92,13 +94,19 @@ public final class CommandRunner {
 
   private int end(CliFailure failure, CommandLine command, List<String> arguments) {
     switch (OutputFormat.asked(arguments)) {
-      case TEXT -> console.err().println("bifocal: " + oneLine(failure.getMessage()));
+      case TEXT -> console.err().println("bifocal: " + line(failure));
       case JSON -> console.out().println(JsonText.of(object(failure, command)));
     }
     if (arguments.contains(DEBUG)) {
       failure.printStackTrace(console.err());
     }
     return failure.status().number();
+  }
+
+  /** The message and its code; those that users of other servers look for stay to the letter. */
+  private static String line(CliFailure failure) {
+    String message = oneLine(failure.getMessage());
+    return TO_THE_LETTER.contains(failure.code()) ? message : message + " (" + failure.code() + ")";
   }
 
   /** A message that quotes its input cannot break the line or drive the terminal. */
@@ -124,7 +132,7 @@ public final class CommandRunner {
     String message =
         unknown.isDefined()
             ? unknownMessage(unknown.get(), refusal.getCommandLine().getCommandSpec())
-            : String.valueOf(refusal.getMessage());
+            : ArgumentRefusal.message(refusal);
     return CliFailure.of(ErrorCode.INVALID_OPTION, message).causedBy(refusal);
   }
 

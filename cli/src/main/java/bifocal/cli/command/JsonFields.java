@@ -1,6 +1,8 @@
 package bifocal.cli.command;
 
+import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
+import bifocal.core.error.FileFailure;
 import bifocal.core.error.NearestName;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.DeserializationFeature;
@@ -40,39 +42,29 @@ public final class JsonFields {
   /**
    * Reads one JSON object.
    *
-   * @param name how messages call the input
+   * @param name how messages call the object
+   * @param source where the text comes from, for messages about the text as a whole
+   * @throws IOException when the text cannot be read
    */
-  public static JsonFields read(String name, InputStream in) {
-    return of(name, parse(name, in), Option.none());
-  }
-
-  private static JsonNode parse(String name, InputStream in) {
+  public static JsonFields read(String name, String source, InputStream in) throws IOException {
+    byte[] bytes = in.readNBytes(MOST_BYTES + 1);
+    if (bytes.length > MOST_BYTES) {
+      throw unfit(source, "more than " + MOST_BYTES + " bytes", "at most that many");
+    }
+    String where = source + ", " + bytes.length + " bytes";
     try {
-      byte[] bytes = in.readNBytes(MOST_BYTES + 1);
-      if (bytes.length > MOST_BYTES) {
-        throw CliFailure.of(
-            ErrorCode.MALFORMED_INPUT, name + " is larger than " + MOST_BYTES + " bytes");
+      JsonNode root = MAPPER.readTree(bytes);
+      if (root.isMissingNode()) {
+        throw unfit(where, "nothing in it", "a JSON object");
       }
-      return MAPPER.readTree(bytes);
+      return of(name, root, Option.none());
     } catch (JsonProcessingException e) {
-      throw CliFailure.of(ErrorCode.MALFORMED_INPUT, name + " is not JSON: " + explained(e))
-          .causedBy(e);
-    } catch (IOException e) {
-      throw CliFailure.of(ErrorCode.MALFORMED_INPUT, name + " cannot be read: " + e.getMessage())
-          .causedBy(e);
+      throw unfit(where, FileFailure.reason(e), "a JSON object").causedBy(e);
     }
   }
 
-  private static String explained(JsonProcessingException e) {
-    String where =
-        e.getLocation() == null
-            ? ""
-            : " (line "
-                + e.getLocation().getLineNr()
-                + ", column "
-                + e.getLocation().getColumnNr()
-                + ")";
-    return e.getOriginalMessage() + where;
+  private static CliFailure unfit(String where, String seen, String wanted) {
+    return CliFailure.of(BifocalException.of(ErrorCode.MALFORMED_INPUT, where, seen, wanted));
   }
 
   private static JsonFields of(String path, JsonNode node, Option<Integer> request) {

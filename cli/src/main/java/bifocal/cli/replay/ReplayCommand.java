@@ -89,8 +89,7 @@ public final class ReplayCommand implements Callable<Integer> {
 
   @Option(
       names = "--compare",
-      paramLabel = "NAME",
-      split = ",",
+      paramLabel = "NAME,...",
       description = "Also run these on the same steps.")
   private java.util.List<String> compare = java.util.List.of();
 
@@ -234,7 +233,7 @@ public final class ReplayCommand implements Callable<Integer> {
     Selections selections = new Selections(selector(), host, ModelTraits.of(shape), groups);
     Seq<Contender> running = Vector.of(replayed(contenders, selections));
     Seq<Refused> refused = Vector.empty();
-    for (String other : compare) {
+    for (String other : Vector.ofAll(compare).flatMap(names -> Vector.of(names.split(",", -1)))) {
       Validation<Seq<String>, Contender> compared = contenders.find(other);
       running = compared.isValid() ? running.append(compared.get()) : running;
       refused =
@@ -393,7 +392,8 @@ public final class ReplayCommand implements Callable<Integer> {
             .find(model)
             .getOrElseThrow(
                 () ->
-                    BifocalException.of(ErrorCode.INVALID_OPTION, "model", model, "a known id")
+                    BifocalException.of(
+                            ErrorCode.INVALID_OPTION, "--model", "'" + model + "'", "a known id")
                         .withRemedy(
                             NearestName.adviceElseAll(
                                 model, catalog.models().map(ModelShape::id).asJava())));

@@ -3,6 +3,7 @@ package bifocal.cli.replay;
 import bifocal.cli.replay.Replay.Outcome;
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
+import bifocal.core.error.FileFailure;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -27,18 +28,20 @@ final class Report {
     try {
       Files.createDirectories(folder);
     } catch (IOException e) {
-      throw refused(folder, e);
+      throw refused(folder, FileFailure.reason(e)).causedBy(e);
     }
     if (!Files.isWritable(folder)) {
       throw refused(folder, "not writable");
     }
   }
 
-  private static BifocalException refused(Path folder, Object why) {
-    BifocalException refusal =
-        BifocalException.of(
-            ErrorCode.INVALID_OPTION, "report folder " + folder, why, "a writable folder");
-    return why instanceof IOException cause ? refusal.causedBy(cause) : refusal;
+  private static BifocalException refused(Path folder, String why) {
+    return BifocalException.of(
+            ErrorCode.INVALID_OPTION,
+            "--report: report folder '" + folder + "'",
+            why,
+            "a writable folder")
+        .withRemedy("name another with --report DIR");
   }
 
   /** Writes every file of a report into its folder. */

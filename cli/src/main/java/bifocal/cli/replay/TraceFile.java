@@ -2,16 +2,16 @@ package bifocal.cli.replay;
 
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
+import bifocal.core.error.FileFailure;
 import io.vavr.collection.Seq;
 import io.vavr.collection.Vector;
 import java.io.BufferedReader;
+import java.io.FilterInputStream;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.InputStreamReader;
-import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
-import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -60,7 +60,9 @@ record TraceFile(String name, Seq<TraceRequest> requests) {
       }
       return read(SHIPPED, in);
     } catch (IOException e) {
-      throw unreadable(SHIPPED, e);
+      throw BifocalException.of(
+              ErrorCode.INTERNAL, "the shipped trace", FileFailure.reason(e), "to be read")
+          .causedBy(e);
     }
   }
 
@@ -68,17 +70,15 @@ record TraceFile(String name, Seq<TraceRequest> requests) {
   static TraceFile read(Path file) {
     try (InputStream in = Files.newInputStream(file)) {
       return read(String.valueOf(file.getFileName()), in);
-    } catch (NoSuchFileException e) {
-      throw BifocalException.of(ErrorCode.INVALID_OPTION, "there is no file '" + file + "'")
-          .causedBy(e);
     } catch (IOException e) {
-      throw unreadable(file.toString(), e);
+      throw FileFailure.reading("--trace", file, e).withRemedy("a trace is a CSV in UTF-8");
     }
   }
 
   private static TraceFile read(String name, InputStream in) throws IOException {
+    Measured bytes = new Measured(in);
     BufferedReader lines =
-        new BufferedReader(new InputStreamReader(in, StandardCharsets.UTF_8.newDecoder()));
+        new BufferedReader(new InputStreamReader(bytes, StandardCharsets.UTF_8.newDecoder()));
     String header = lines.readLine();
     Columns columns = Columns.of(name, header == null ? "" : header);
     List<TraceRequest> requests = new ArrayList<>();
@@ -86,14 +86,50 @@ record TraceFile(String name, Seq<TraceRequest> requests) {
     for (String line = lines.readLine(); line != null; line = lines.readLine()) {
       number++;
       if (!line.isBlank()) {
-        requests.add(columns.request(requests.size(), number, line));
+        requests.add(request(columns, requests.size(), number, line, lines, bytes));
       }
     }
     return new TraceFile(name, Vector.ofAll(requests));
   }
 
+  private static TraceRequest request(
+      Columns columns, int row, int number, String line, BufferedReader lines, Measured bytes)
+      throws IOException {
+    try {
+      return columns.request(row, number, line);
+    } catch (BifocalException e) {
+      throw lines.readLine() == null && bytes.last != '\n'
+          ? e.withRemedy("the file ends inside this line, after " + bytes.count + " bytes")
+          : e;
+    }
+  }
+
+  /** Remembers how much was read, and how it ended. */
+  private static final class Measured extends FilterInputStream {
+    private long count;
+    private int last;
+
+    Measured(InputStream in) {
+      super(in);
+    }
+
+    @Override
+    public int read(byte[] into, int offset, int length) throws IOException {
+      int read = in.read(into, offset, length);
+      if (read > 0) {
+        count += read;
+        last = into[offset + read - 1];
+      }
+      return read;
+    }
+  }
+
   /** Requests {@code first} to {@code first + count - 1}. */
   TraceFile window(int first, int count) {
+    if (requests.isEmpty()) {
+      throw BifocalException.of(
+          ErrorCode.MALFORMED_INPUT, "trace " + name, "a header alone", "at least one request");
+    }
     if (first < 0 || first >= requests.size()) {
       throw BifocalException.of(
           ErrorCode.INVALID_OPTION,
@@ -110,16 +146,6 @@ record TraceFile(String name, Seq<TraceRequest> requests) {
           "1.." + most + ", the requests of " + name + " from row " + first);
     }
     return new TraceFile(name, requests.subSequence(first, first + count));
-  }
-
-  private static BifocalException unreadable(String name, IOException cause) {
-    String seen =
-        cause instanceof CharacterCodingException
-            ? "bytes that are no UTF-8"
-            : String.valueOf(cause.getMessage());
-    return BifocalException.of(
-            ErrorCode.MALFORMED_INPUT, "trace " + name + " cannot be read", seen, "a CSV in UTF-8")
-        .causedBy(cause);
   }
 
   private record Columns(
@@ -160,12 +186,22 @@ record TraceFile(String name, Seq<TraceRequest> requests) {
             cells.length + " cells",
             count + " as in the header");
       }
-      return new TraceRequest(
-          row,
-          timestamp < 0 ? "" : cells[timestamp],
-          images < 0 ? 0 : number(number, "NumImages", cells[images], 0),
-          number(number, "ContextTokens", cells[context], 1),
-          number(number, "GeneratedTokens", cells[generated], 1));
+      TraceRequest request =
+          new TraceRequest(
+              row,
+              timestamp < 0 ? "" : cells[timestamp],
+              images < 0 ? 0 : number(number, "NumImages", cells[images], 0),
+              number(number, "ContextTokens", cells[context], 1),
+              number(number, "GeneratedTokens", cells[generated], 1));
+      long tokens = (long) request.contextTokens() + request.generatedTokens();
+      if (tokens > Integer.MAX_VALUE) {
+        throw BifocalException.of(
+            ErrorCode.OVERFLOW,
+            "ContextTokens and GeneratedTokens in " + where(number),
+            tokens + " together",
+            "at most " + Integer.MAX_VALUE);
+      }
+      return request;
     }
 
     private int number(int line, String column, String cell, int least) {

@@ -1,7 +1,7 @@
 package bifocal.cli.replay;
 
 import bifocal.core.error.BifocalException;
-import bifocal.core.error.ErrorCode;
+import bifocal.core.error.FileFailure;
 import java.io.IOException;
 import java.io.Writer;
 import java.nio.charset.StandardCharsets;
@@ -31,9 +31,7 @@ final class WholeFile {
       }
       Files.move(partial, file, StandardCopyOption.REPLACE_EXISTING);
     } catch (IOException e) {
-      throw BifocalException.of(
-              ErrorCode.INVALID_OPTION, "report cannot be written", e, "a writable folder")
-          .causedBy(e);
+      throw FileFailure.writing("--report", file, e);
     } finally {
       discard(partial);
     }

@@ -74,7 +74,7 @@ record Workload(Seq<Request> requests, int imageTokens) {
   private static Request request(
       int index, TraceRequest source, ImageCount count, int imageTokens, long seed) {
     int wanted = imageTokens == 0 ? 0 : count.of(source.numImages());
-    int room = imageTokens == 0 ? 0 : (source.contextTokens() - 1) / (imageTokens + 1);
+    int room = imageTokens == 0 ? 0 : (int) ((source.contextTokens() - 1) / (imageTokens + 1L));
     int placed = Math.min(wanted, room);
     SplittableRandom random = new SplittableRandom(seed * 31 + source.row());
     return new Request(

@@ -1,19 +1,19 @@
 package bifocal.cli.route;
 
-import bifocal.cli.command.CliFailure;
 import bifocal.cli.command.Console;
 import bifocal.cli.command.ExitStatus;
 import bifocal.cli.command.JsonText;
 import bifocal.cli.command.NamesRequests;
 import bifocal.cli.command.OutputOptions;
 import bifocal.core.capsule.StepCapsule;
+import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
+import bifocal.core.error.FileFailure;
 import bifocal.core.safetensors.Safetensors;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.file.Files;
 import java.nio.file.InvalidPathException;
-import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
@@ -34,12 +34,13 @@ import picocli.CommandLine.Option;
       "and absolute. Requests from live on are padding."
     })
 public final class RouteCommand implements Callable<Integer>, NamesRequests {
+  private static final String OPTION = "--spec";
   private static final String STANDARD_INPUT = "-";
 
   private final Console console;
 
   @Option(
-      names = "--spec",
+      names = OPTION,
       required = true,
       paramLabel = "FILE|-",
       description =
@@ -64,36 +65,57 @@ public final class RouteCommand implements Callable<Integer>, NamesRequests {
     return ExitStatus.DONE.number();
   }
 
-  private static RouteSpec capsule(Path file) {
-    return RouteSpec.ofCapsule(
-        Safetensors.readMetadata(file)
-            .get(StepCapsule.KEY)
-            .getOrElseThrow(
-                () ->
-                    CliFailure.of(
-                        ErrorCode.MALFORMED_INPUT,
-                        "--spec: '"
-                            + file
-                            + "' holds tensors, but no captured step (no __metadata__."
-                            + StepCapsule.KEY
-                            + ")")));
-  }
-
   private RouteSpec read() {
     if (spec.equals(STANDARD_INPUT)) {
-      return RouteSpec.read(console.in());
+      return read(Path.of(STANDARD_INPUT), "the standard input", () -> console.in());
     }
-    try (InputStream file = Files.newInputStream(Path.of(spec))) {
-      if (Safetensors.recognises(Path.of(spec))) {
-        return capsule(Path.of(spec));
-      }
-      return RouteSpec.read(file);
-    } catch (NoSuchFileException | InvalidPathException e) {
-      throw CliFailure.of(ErrorCode.INVALID_OPTION, "--spec: there is no file '" + spec + "'")
-          .causedBy(e);
+    Path file = file();
+    return Safetensors.recognises(file)
+        ? capsule(file)
+        : read(file, "'" + file + "'", () -> Files.newInputStream(file));
+  }
+
+  private Path file() {
+    try {
+      return Path.of(spec);
+    } catch (InvalidPathException e) {
+      throw FileFailure.naming(OPTION, spec, e);
+    }
+  }
+
+  private static RouteSpec read(Path file, String name, Source source) {
+    try (InputStream in = source.open()) {
+      return RouteSpec.read(OPTION + ": " + name, in);
     } catch (IOException e) {
-      throw CliFailure.of(ErrorCode.INVALID_OPTION, "--spec: '" + spec + "' cannot be read")
-          .causedBy(e);
+      throw FileFailure.reading(OPTION, file, e);
     }
+  }
+
+  private static RouteSpec capsule(Path file) {
+    try {
+      return RouteSpec.ofCapsule(OPTION + ": '" + file + "'", text(file));
+    } catch (IOException e) {
+      throw FileFailure.reading(OPTION, file, e);
+    }
+  }
+
+  private static String text(Path file) {
+    try {
+      return Safetensors.readMetadata(file)
+          .get(StepCapsule.KEY)
+          .getOrElseThrow(
+              () ->
+                  BifocalException.of(
+                      ErrorCode.MALFORMED_INPUT,
+                      "'" + file + "'",
+                      "tensors, but no captured step",
+                      "__metadata__." + StepCapsule.KEY));
+    } catch (BifocalException e) {
+      throw e.in(OPTION);
+    }
+  }
+
+  private interface Source {
+    InputStream open() throws IOException;
   }
 }

@@ -20,6 +20,7 @@ import bifocal.routing.Lowering;
 import io.vavr.collection.Array;
 import io.vavr.control.Option;
 import java.io.ByteArrayInputStream;
+import java.io.IOException;
 import java.io.InputStream;
 import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
@@ -28,16 +29,22 @@ import java.util.Locale;
 /** A batch, the mask of the layers that will run it, and the policy to route it by. */
 record RouteSpec(RoutingPolicy policy, LayerGroup layers, CommonAttentionMetadata batch) {
 
-  /** Reads a specification; see the command's documentation for its keys. */
-  static RouteSpec read(InputStream in) {
-    return of(JsonFields.read("spec", in));
+  /**
+   * Reads a specification; see the command's documentation for its keys.
+   *
+   * @param source what messages call the text
+   */
+  static RouteSpec read(String source, InputStream in) throws IOException {
+    return of(JsonFields.read("spec", source, in));
   }
 
   /** Reads the specification in a step's capsule. */
-  static RouteSpec ofCapsule(String json) {
+  static RouteSpec ofCapsule(String source, String json) throws IOException {
     JsonFields capsule =
         JsonFields.read(
-            StepCapsule.KEY, new ByteArrayInputStream(json.getBytes(StandardCharsets.UTF_8)));
+            StepCapsule.KEY,
+            source + ", " + StepCapsule.KEY,
+            new ByteArrayInputStream(json.getBytes(StandardCharsets.UTF_8)));
     return of(capsule.allow("backend", "step", "group", "layer", "route", "spec").object("spec"));
   }
 

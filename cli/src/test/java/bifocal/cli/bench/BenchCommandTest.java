@@ -25,6 +25,8 @@ import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import picocli.CommandLine;
 
 final class BenchCommandTest {
@@ -80,6 +82,31 @@ final class BenchCommandTest {
         .isEqualTo("before\n<!-- cpu -->\n\na table\n<!-- end of cpu -->\nafter\n");
     assertThat(folder.resolve("results/cpu.svg")).hasContent("<svg/>");
     assertThat(folder.resolve("results/cpu.json")).hasContent("{\"suite\":\"cpu\"}");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"--json", "--docs"})
+  void whatCannotBeWrittenIsRefusedBeforeAnythingIsMeasured(String option, @TempDir Path folder)
+      throws IOException {
+    Path file = Files.writeString(folder.resolve("file"), "kept");
+
+    for (Path to : List.of(file.resolve("below"), folder.resolve("none").resolve("below"))) {
+      CommandRun run = run(option, to.toString());
+
+      assertThat(run.err()).startsWith("bifocal: " + option).hasLineCount(1);
+      assertThat(run.status()).isEqualTo(2);
+      assertThat(cpu.asked).isEmpty();
+    }
+  }
+
+  @Test
+  void aCalibrationThatCannotBeWrittenIsNotMeasured(@TempDir Path folder) throws IOException {
+    Path file = Files.writeString(folder.resolve("file"), "kept");
+
+    CommandRun run = run("--calibrate", "--json", file.resolve("below").toString());
+
+    assertThat(run.err()).startsWith("bifocal: --json").hasLineCount(1);
+    assertThat(cpu.asked).isEmpty();
   }
 
   @Test

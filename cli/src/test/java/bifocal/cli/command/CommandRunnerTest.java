@@ -24,7 +24,9 @@ class CommandRunnerTest {
     CommandRun run = run(CommandRunnerTest::refuse, "ask");
 
     assertThat(run)
-        .isEqualTo(new CommandRun(2, "", line("bifocal: request 3: 7, wanted at most 5")));
+        .isEqualTo(
+            new CommandRun(
+                2, "", line("bifocal: request 3: 7, wanted at most 5 (QUERY_EXCEEDS_SEQ)")));
   }
 
   @Test
@@ -96,7 +98,9 @@ class CommandRunnerTest {
 
     assertThat(run.status()).isEqualTo(2);
     assertThat(run.err())
-        .isEqualTo(line("bifocal: unknown option '--fromat'; the nearest known one is '--format'"));
+        .isEqualTo(
+            line(
+                "bifocal: unknown option '--fromat'; the nearest known one is '--format' (INVALID_OPTION)"));
   }
 
   @Test
@@ -116,7 +120,7 @@ class CommandRunnerTest {
     CommandRun run = run(() -> 0, "ask", "more");
 
     assertThat(run.status()).isEqualTo(2);
-    assertThat(run.err()).isEqualTo(line("bifocal: stray argument 'more'"));
+    assertThat(run.err()).isEqualTo(line("bifocal: stray argument 'more' (INVALID_OPTION)"));
   }
 
   @Test

@@ -9,6 +9,8 @@ import com.fasterxml.jackson.databind.json.JsonMapper;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -108,6 +110,22 @@ class CaptureTest {
     CommandRun attended = attend(file);
     assertThat(attended.status()).isEqualTo(2);
     assertThat(attended.out()).contains("MALFORMED_INPUT").contains("'q'");
+  }
+
+  @Test
+  void aCapsuleThatIsCutIsCalledCut() throws IOException {
+    byte[] whole = Files.readAllBytes(out.resolve("step-1-sliding-0.safetensors"));
+    Path cut = folder.resolve("cut.safetensors");
+    for (int length : new int[] {7, 8, 9, 100, whole.length - 1}) {
+      Files.write(cut, Arrays.copyOf(whole, length));
+      for (CommandRun refused : List.of(bifocal("route", "--spec=" + cut), attend(cut))) {
+        assertThat(refused.status()).isEqualTo(2);
+        assertThat(refused.err() + refused.out())
+            .contains("'" + cut + "': the file is cut")
+            .contains(length + " bytes")
+            .doesNotContain("JSON");
+      }
+    }
   }
 
   @Test

@@ -24,7 +24,10 @@ class ReplayRefusalTest {
         "--requests=0 | --requests: 0, wanted 1..3",
         "--requests=4 | --requests: 4, wanted 1..3",
         "--report= | --report: '' names no folder",
-        "--no-capture-tensors | --no-capture-tensors: no --capture"
+        "--no-capture-tensors | --no-capture-tensors: no --capture",
+        "--compare=, | backend '', character 1: the end",
+        "--compare=FLEX_ATTENTION, | backend '', character 1: the end",
+        "--model=nobody | --model: 'nobody', wanted a known id"
       })
   void anOptionThatCannotBeIsNamed(String option, String message) throws IOException {
     CommandRun run = SmallReplay.in(folder, option);
@@ -39,7 +42,8 @@ class ReplayRefusalTest {
 
     CommandRun run = SmallReplay.in(folder, "--report=" + file);
 
-    assertThat(run.err()).contains("report folder " + file + ": a file, wanted a writable folder");
+    assertThat(run.err())
+        .contains("report folder '" + file + "': a file, wanted a writable folder");
     assertThat(run.status()).isEqualTo(2);
     assertThat(file).hasContent("kept");
   }

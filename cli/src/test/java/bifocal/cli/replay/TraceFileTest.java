@@ -60,6 +60,26 @@ final class TraceFileTest {
   }
 
   @Test
+  void aFileThatEndsInsideALineIsCalledSo() {
+    assertThatThrownBy(() -> read(HEADER + "t,1,2,3\nt,1,2"))
+        .hasMessageContaining("line 3")
+        .hasMessageContaining("the file ends inside this line, after 63 bytes");
+    assertThatThrownBy(() -> read(HEADER + "t,1,2\nt,1,2,3\n"))
+        .hasMessageContaining("line 2")
+        .message()
+        .doesNotContain("ends inside");
+  }
+
+  @Test
+  void aRequestLongerThanPositionsCountIsRefused() {
+    assertThatThrownBy(() -> read(HEADER + "t,1,2147483647,1\n"))
+        .isInstanceOfSatisfying(
+            BifocalException.class,
+            refusal -> assertThat(refusal.code()).isEqualTo(ErrorCode.OVERFLOW))
+        .hasMessageContaining("2147483648 together");
+  }
+
+  @Test
   void theLineAtFaultIsNamed() {
     assertThatThrownBy(() -> read(HEADER + "t,1,2,3\nt,1,two,3\n"))
         .hasMessageContaining("ContextTokens in line 3")

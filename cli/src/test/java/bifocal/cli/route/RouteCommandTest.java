@@ -454,7 +454,10 @@ class RouteCommandTest {
       assertThat(run)
           .isEqualTo(
               new CommandRun(
-                  2, "", line("bifocal: request 0: query_len 10, wanted at most seq_len 9")));
+                  2,
+                  "",
+                  line(
+                      "bifocal: request 0: query_len 10, wanted at most seq_len 9 (QUERY_EXCEEDS_SEQ)")));
     }
 
     @Test

@@ -127,6 +127,7 @@ class SelectCommandTest {
     assertThat(run.err())
         .isEqualTo(
             "bifocal: attention_backend and attention_config.backend are mutually exclusive"
+                + " (INVALID_OPTION)"
                 + System.lineSeparator());
   }
 
@@ -264,8 +265,7 @@ class SelectCommandTest {
         "--capability 9.0 --use-mla --qk-nope-head-dim -1 | query elements without rotary encoding:"
             + " -1",
         "--capability 9.0 --dcp-comm-backend ring | --dcp-comm-backend: unknown value 'ring'",
-        "--capability 9.0 -ac { | Unexpected end-of-input: expected close marker for Object, line"
-            + " 1",
+        "--capability 9.0 -ac { | attention_config: it is cut: its JSON has no end, line 1",
         "--capability 9.0 -ac [] | attention_config: [], wanted a JSON object",
       })
   void whatWouldNotCountIsRefused(String arguments, String message) {

@@ -3,6 +3,7 @@ package bifocal.core.bench;
 import bifocal.core.backend.BackendName;
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
+import bifocal.core.error.FileFailure;
 import bifocal.core.tensor.DType;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.core.StreamReadFeature;
@@ -79,7 +80,7 @@ public final class CalibrationJson {
     try {
       table = MAPPER.readTree(text);
     } catch (JsonProcessingException e) {
-      throw malformed(e.getOriginalMessage(), "JSON");
+      throw malformed(FileFailure.reason(e), "JSON");
     }
     requireKeys("calibration", table, TABLE);
     if (!table.path("format").asText().equals(FORMAT)) {
@@ -147,7 +148,7 @@ public final class CalibrationJson {
 
   private static void requireKeys(String what, JsonNode node, Set<String> keys) {
     if (!node.isObject()) {
-      throw malformed(what + " " + node.getNodeType(), "an object");
+      throw malformed(node.isMissingNode() ? "nothing" : what + " that is none", "an object");
     }
     Seq<String> seen = Vector.ofAll(node::fieldNames);
     if (!LinkedHashSet.ofAll(seen).equals(keys)) {

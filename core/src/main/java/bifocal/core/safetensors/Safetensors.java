@@ -2,6 +2,7 @@ package bifocal.core.safetensors;
 
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
+import bifocal.core.error.FileFailure;
 import bifocal.core.tensor.TensorView;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.json.JsonMapper;
@@ -19,10 +20,10 @@ import java.nio.channels.FileChannel;
 import java.nio.channels.WritableByteChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
-import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
+import java.util.HexFormat;
 import java.util.List;
 
 /**
@@ -53,23 +54,26 @@ public record Safetensors(Map<String, String> metadata, Map<String, TensorView> 
    */
   public static Safetensors read(Path path, Arena owner) {
     requireLittleEndian();
-    if (!Files.isRegularFile(path)) {
-      throw BifocalException.of(
-          ErrorCode.INVALID_OPTION,
-          Files.exists(path)
-              ? "'" + path + "' is no file that can be read"
-              : "there is no file '" + path + "'");
-    }
+    requireRegular(path);
     try (FileChannel channel = FileChannel.open(path, StandardOpenOption.READ)) {
       return read(channel, owner);
     } catch (BifocalException e) {
       throw e.in("'" + path + "'");
-    } catch (NoSuchFileException e) {
-      throw BifocalException.of(ErrorCode.INVALID_OPTION, "there is no file '" + path + "'")
-          .causedBy(e);
     } catch (IOException e) {
-      throw BifocalException.of(ErrorCode.INVALID_OPTION, "'" + path + "' cannot be read")
-          .causedBy(e);
+      throw FileFailure.reading("file", path, e);
+    }
+  }
+
+  /** A pipe or a device has no length, which the format needs. */
+  private static void requireRegular(Path path) {
+    if (Files.exists(path) && !Files.isRegularFile(path)) {
+      String name = path.toString();
+      String seen = Files.isDirectory(path) ? "a folder" : "a pipe or a device";
+      throw BifocalException.of(
+          ErrorCode.INVALID_OPTION,
+          "file '" + name + "'",
+          name.isEmpty() ? "no name" : seen,
+          "a file that can be read");
     }
   }
 
@@ -85,21 +89,24 @@ public record Safetensors(Map<String, String> metadata, Map<String, TensorView> 
     } catch (BifocalException e) {
       throw e.in("'" + path + "'");
     } catch (IOException e) {
-      throw BifocalException.of(ErrorCode.INVALID_OPTION, "'" + path + "' cannot be read")
-          .causedBy(e);
+      throw FileFailure.reading("file", path, e);
     }
   }
 
-  /** Whether a file begins as this format does: no text does, since its length would be absurd. */
+  /**
+   * Whether a file begins as this format does, even one that is cut: no text does, since its length
+   * would be absurd.
+   */
   public static boolean recognises(Path path) {
     try (FileChannel channel = FileChannel.open(path, StandardOpenOption.READ)) {
       ByteBuffer start = ByteBuffer.allocate(PREFIX + 1).order(ByteOrder.LITTLE_ENDIAN);
-      if (channel.size() < start.capacity()) {
-        return false;
-      }
-      fill(channel, start, 0);
-      long headerBytes = start.getLong(0);
-      return headerBytes >= 2 && headerBytes <= channel.size() - PREFIX && start.get(PREFIX) == '{';
+      long bytes = Math.min(channel.size(), start.capacity());
+      fill(channel, start.limit((int) bytes), 0);
+      return switch ((int) bytes) {
+        case PREFIX + 1 -> plausible(start.getLong(0)) && start.get(PREFIX) == '{';
+        case PREFIX -> plausible(start.getLong(0));
+        default -> HexFormat.of().formatHex(start.array(), 0, (int) bytes).matches("(..)*00(..)*");
+      };
     } catch (IOException e) {
       return false;
     }
@@ -118,16 +125,29 @@ public record Safetensors(Map<String, String> metadata, Map<String, TensorView> 
     ByteBuffer prefix = ByteBuffer.allocate(PREFIX).order(ByteOrder.LITTLE_ENDIAN);
     fill(channel, prefix, 0);
     long headerBytes = prefix.getLong(0);
-    if (headerBytes < 2 || headerBytes > Math.min(MOST_HEADER_BYTES, bytes - PREFIX)) {
+    if (!plausible(headerBytes)) {
       throw BifocalException.of(
           ErrorCode.MALFORMED_INPUT,
-          "length of the header",
+          "no safetensors file: length of the header in its first 8 bytes",
           Long.toUnsignedString(headerBytes),
-          "2.." + Math.min(MOST_HEADER_BYTES, bytes - PREFIX));
+          "2.." + MOST_HEADER_BYTES);
+    }
+    if (headerBytes > bytes - PREFIX) {
+      throw cut("the file is cut inside its header", bytes, PREFIX + headerBytes);
     }
     ByteBuffer json = ByteBuffer.allocate((int) headerBytes);
     fill(channel, json, PREFIX);
-    return SafetensorsHeader.parse(json.array(), bytes - PREFIX - headerBytes);
+    return SafetensorsHeader.parse(json.array(), bytes, PREFIX + headerBytes);
+  }
+
+  private static boolean plausible(long headerBytes) {
+    return headerBytes >= 2 && headerBytes <= MOST_HEADER_BYTES;
+  }
+
+  private static BifocalException cut(String what, long bytes, long least) {
+    return BifocalException.of(
+            ErrorCode.MALFORMED_INPUT, what, bytes + " bytes", "at least " + least)
+        .withRemedy("write or copy it again");
   }
 
   private static TensorView tensor(
@@ -145,7 +165,11 @@ public record Safetensors(Map<String, String> metadata, Map<String, TensorView> 
               ErrorCode.MEMORY_TOO_SMALL, "memory of a tensor", "refused", bytes + " bytes")
           .causedBy(e);
     } catch (IOException e) {
-      throw BifocalException.of(ErrorCode.INVALID_OPTION, "a tensor's data cannot be read")
+      throw BifocalException.of(
+              ErrorCode.INVALID_OPTION,
+              "a tensor's data",
+              FileFailure.reason(e),
+              bytes + " bytes that can be read")
           .causedBy(e);
     }
     return TensorView.ofHost(memory, entry.type().dtype(), entry.shape());
@@ -156,11 +180,7 @@ public record Safetensors(Map<String, String> metadata, Map<String, TensorView> 
     while (into.hasRemaining()) {
       int read = channel.read(into, at);
       if (read < 0) {
-        throw BifocalException.of(
-            ErrorCode.MALFORMED_INPUT,
-            "file ends too soon",
-            channel.size() + " bytes",
-            "at least " + (at + into.remaining()));
+        throw cut("the file is cut, or no safetensors file", channel.size(), at + into.remaining());
       }
       at += read;
     }
@@ -173,11 +193,16 @@ public record Safetensors(Map<String, String> metadata, Map<String, TensorView> 
    */
   public static void requireWritable(Path path) {
     if (Files.isDirectory(path)) {
-      throw BifocalException.of(ErrorCode.INVALID_OPTION, "'" + path + "' is a folder");
+      throw notWritable(path, path.toString().isEmpty() ? "no name" : "a folder");
     }
-    if (!Files.isWritable(folder(path))) {
-      throw BifocalException.of(
-          ErrorCode.INVALID_OPTION, "nothing can be written to the folder of '" + path + "'");
+    Path folder = folder(path);
+    if (!Files.isDirectory(folder)) {
+      throw notWritable(
+          path,
+          Files.exists(folder) ? "its folder is a file" : "its folder '" + folder + "' is missing");
+    }
+    if (!Files.isWritable(folder)) {
+      throw notWritable(path, "its folder '" + folder + "' is not writable");
     }
   }
 
@@ -199,9 +224,16 @@ public record Safetensors(Map<String, String> metadata, Map<String, TensorView> 
         writeWhole(Files.isSymbolicLink(path) && Files.exists(path) ? path.toRealPath() : path);
       }
     } catch (IOException e) {
-      throw BifocalException.of(ErrorCode.INVALID_OPTION, "'" + path + "' cannot be written")
-          .causedBy(e);
+      throw FileFailure.writing("file", path, e);
     }
+  }
+
+  private static BifocalException notWritable(Path path, String why) {
+    return BifocalException.of(
+        ErrorCode.INVALID_OPTION,
+        "nothing can be written to '" + path + "'",
+        why,
+        "a file in a folder that can be written to");
   }
 
   private void writeWhole(Path path) throws IOException {

@@ -2,7 +2,7 @@ package bifocal.core.safetensors;
 
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
-import com.fasterxml.jackson.core.JsonProcessingException;
+import bifocal.core.error.FileFailure;
 import com.fasterxml.jackson.databind.DeserializationFeature;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.json.JsonMapper;
@@ -44,10 +44,11 @@ record SafetensorsHeader(Map<String, String> metadata, Map<String, Entry> entrie
    * Reads a header and checks that the tensors fill the data from its first byte to its last,
    * without gaps and without overlap.
    *
-   * @param dataBytes bytes behind the header
+   * @param fileBytes bytes of the whole file
+   * @param dataStart where the header ends
    * @throws BifocalException {@code MALFORMED_INPUT}
    */
-  static SafetensorsHeader parse(byte[] json, long dataBytes) {
+  static SafetensorsHeader parse(byte[] json, long fileBytes, long dataStart) {
     JsonNode root = object("header", tree(json));
     Map<String, String> metadata = LinkedHashMap.empty();
     Map<String, Entry> entries = LinkedHashMap.empty();
@@ -58,17 +59,18 @@ record SafetensorsHeader(Map<String, String> metadata, Map<String, Entry> entrie
         entries = entries.put(field.getKey(), entry(field.getKey(), field.getValue()));
       }
     }
-    requireFilled(entries, dataBytes);
+    requireWhole(entries, fileBytes, dataStart);
+    requireFilled(entries, fileBytes - dataStart);
     return new SafetensorsHeader(metadata, entries);
   }
 
   private static JsonNode tree(byte[] json) {
     try {
       return MAPPER.readTree(json);
-    } catch (JsonProcessingException e) {
-      throw malformed("header: not JSON, " + e.getOriginalMessage()).causedBy(e);
     } catch (IOException e) {
-      throw malformed("header: not JSON").causedBy(e);
+      throw BifocalException.of(
+              ErrorCode.MALFORMED_INPUT, "header", FileFailure.reason(e), "a JSON object")
+          .causedBy(e);
     }
   }
 
@@ -128,18 +130,28 @@ record SafetensorsHeader(Map<String, String> metadata, Map<String, Entry> entrie
     }
   }
 
+  private static void requireWhole(Map<String, Entry> entries, long fileBytes, long dataStart) {
+    long dataBytes = fileBytes - dataStart;
+    for (var named : entries.toVector().sortBy(e -> e._2().end()).sortBy(e -> e._2().begin())) {
+      if (named._2().end() > dataBytes) {
+        long most = entries.values().map(Entry::end).max().getOrElse(0L);
+        throw BifocalException.of(
+                ErrorCode.MALFORMED_INPUT,
+                "the file is cut: tensor '" + named._1() + "' ends beyond the file",
+                fileBytes + " bytes",
+                most > Long.MAX_VALUE - dataStart
+                    ? "more than any file holds"
+                    : (dataStart + most) + " bytes")
+            .withRemedy("write or copy it again");
+      }
+    }
+  }
+
   private static void requireFilled(Map<String, Entry> entries, long dataBytes) {
     long filled = 0;
     for (var named : entries.toVector().sortBy(e -> e._2().end()).sortBy(e -> e._2().begin())) {
       Entry entry = named._2();
       String where = "tensor '" + named._1() + "'";
-      if (entry.end() > dataBytes) {
-        throw BifocalException.of(
-            ErrorCode.MALFORMED_INPUT,
-            where + " ends beyond the file: data",
-            dataBytes + " bytes",
-            "at least " + entry.end());
-      }
       if (entry.begin() < filled) {
         throw malformed(where + ": overlaps another tensor at byte " + entry.begin());
       }

@@ -2,6 +2,7 @@ package bifocal.core.select;
 
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
+import bifocal.core.error.FileFailure;
 import bifocal.core.error.NearestName;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.core.StreamReadFeature;
@@ -70,7 +71,7 @@ public final class AttentionConfigReader {
       object = MAPPER.readTree(text);
     } catch (JsonProcessingException e) {
       throw BifocalException.of(
-          ErrorCode.MALFORMED_INPUT, "attention_config", whereItBreaks(e), "a JSON object");
+          ErrorCode.MALFORMED_INPUT, "attention_config", FileFailure.reason(e), "a JSON object");
     }
     if (!object.isObject()) {
       throw BifocalException.of(
@@ -85,18 +86,6 @@ public final class AttentionConfigReader {
       }
     }
     return reader;
-  }
-
-  /** What is wrong and where, without the parser's words about itself. */
-  private static String whereItBreaks(JsonProcessingException e) {
-    String what = e.getOriginalMessage().replaceAll("\\s*\\((start marker|for) .*", "");
-    return e.getLocation() == null
-        ? what
-        : what
-            + ", line "
-            + e.getLocation().getLineNr()
-            + ", column "
-            + e.getLocation().getColumnNr();
   }
 
   /**

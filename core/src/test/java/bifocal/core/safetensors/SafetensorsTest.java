@@ -19,6 +19,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Random;
 import java.util.stream.Stream;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
@@ -27,6 +28,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** What is written is read again, and what is not as the format says is refused. */
 class SafetensorsTest {
@@ -124,6 +126,50 @@ class SafetensorsTest {
       Files.write(path, Arrays.copyOf(whole, length));
       refused(ErrorCode.MALFORMED_INPUT, () -> Safetensors.read(path, arena));
     }
+  }
+
+  /** A file that is cut is called so, with what it has and what it should have. */
+  @ParameterizedTest
+  @CsvSource({
+    "0, at least 8",
+    "7, at least 8",
+    "8, at least 72",
+    "9, at least 72",
+    "40, at least 72",
+    "71, at least 72",
+    "72, 96 bytes",
+    "95, 96 bytes"
+  })
+  void aCutFileIsCalledCutWithItsSizes(int length, String wanted) throws IOException {
+    Path path = folder.resolve("a.safetensors");
+    Safetensors.of(LinkedHashMap.of("x", floats(1, 2, 3, 4, 5, 6))).write(path);
+    Files.write(path, Arrays.copyOf(Files.readAllBytes(path), length));
+
+    for (ThrowingCallable reading :
+        List.<ThrowingCallable>of(
+            () -> Safetensors.read(path, arena), () -> Safetensors.readMetadata(path))) {
+      assertThatThrownBy(reading)
+          .hasMessageContaining("'" + path + "': the file is cut")
+          .hasMessageContaining(length + " bytes, wanted " + wanted);
+    }
+  }
+
+  /** Cut or not, it is told from text by its first bytes. */
+  @Test
+  void everyCutFileOfTwoBytesAndMoreIsRecognised() throws IOException {
+    Path path = folder.resolve("a.safetensors");
+    Safetensors.of(LinkedHashMap.of("x", floats(1, 2, 3, 4, 5, 6))).write(path);
+    byte[] whole = Files.readAllBytes(path);
+    for (int length = 2; length <= whole.length; length++) {
+      Files.write(path, Arrays.copyOf(whole, length));
+      assertThat(Safetensors.recognises(path)).as("%d bytes", length).isTrue();
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"", "{", "{}", "{\"a\":1}", "{\"requests\":[]}", "hello, world"})
+  void noTextIsRecognised(String text) throws IOException {
+    assertThat(Safetensors.recognises(Files.writeString(folder.resolve("text"), text))).isFalse();
   }
 
   @Test
