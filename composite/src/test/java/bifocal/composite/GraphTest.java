@@ -17,10 +17,15 @@ import bifocal.core.error.ErrorCode;
 import bifocal.core.graph.GraphKey;
 import bifocal.core.graph.GraphSupport;
 import bifocal.core.route.Child;
+import bifocal.core.route.RoutingPolicy;
 import bifocal.core.workspace.Workspace;
+import bifocal.routing.Lowering;
+import bifocal.routing.MMPrefixAttentionRouting;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
 
 /** Which batches may be captured, and what a captured graph may be replayed for. */
 class GraphTest {
@@ -204,5 +209,161 @@ class GraphTest {
 
     assertThat(key(host, decodes(2)).captureSafe()).isFalse();
     assertThat(key(host, TestBatch.of(lens(0), 5).build()).captureSafe()).isFalse();
+  }
+
+  /** What may have run on the same objects before a capture, or between it and a replay. */
+  private enum Between {
+    IMAGES_ON_THE_GENERAL_CHILD,
+    A_BATCH_DIVIDED,
+    IMAGES_LOWERED,
+    A_FORWARD_THAT_FAILED,
+    NO_REQUEST,
+    PADDING
+  }
+
+  /** C08, neighbours: whatever ran before, decodes are recorded on the fast child. */
+  @ParameterizedTest
+  @EnumSource(Between.class)
+  void whateverRanBeforeDecodesAreRecordedOnTheFastChild(Between between) {
+    var host = routed(between);
+    run(host, between);
+    log.clear();
+
+    RecordingGraph graph = capture(host, decodes(3));
+
+    assertThat(graph.kernels()).containsExactly(FAST);
+    assertThat(graph.key()).isEqualTo(new GraphKey("B:FAST", 3, 3, true));
+  }
+
+  /** C08, neighbours: and replayed there, whatever ran in between. */
+  @ParameterizedTest
+  @EnumSource(Between.class)
+  void whateverRanInBetweenDecodesAreReplayedOnTheFastChild(Between between) {
+    var host = routed(between);
+    RecordingGraph graph = capture(host, decodes(3));
+    run(host, between);
+    log.clear();
+
+    try (Workspace.Step step = host.openStep()) {
+      graph.replay(log, host.build(step, decodes(3)));
+    }
+
+    assertThat(log.of(Call.Forwarded.class).map(Call::backend)).containsExactly(FAST);
+  }
+
+  /** C08, neighbour: two batches alive at once, run in the other order than they were built in. */
+  @Test
+  void aBatchGoesWhereItWasBuiltForWhateverWasBuiltAfterIt() {
+    var host = routed(Between.IMAGES_ON_THE_GENERAL_CHILD);
+    CommonAttentionMetadata image = TestBatch.image(8, 8, 2, 5);
+    try (Workspace.Step first = host.openStep();
+        Workspace.Step second = host.openStep()) {
+      var ofImage = host.build(first, image);
+      var ofDecodes = host.build(second, decodes(3));
+
+      RecordingGraph graph =
+          RecordingGraph.capture(log, ofDecodes, () -> host.forward(ofDecodes, decodes(3)));
+      log.clear();
+      host.forward(ofImage, image);
+
+      assertThat(graph.kernels()).containsExactly(FAST);
+      assertThat(log.of(Call.Forwarded.class).map(Call::backend))
+          .containsExactly(BackendName.of("GENERAL"));
+    }
+  }
+
+  private TestHost<CompositeMetadata<FakeMetadata, FakeMetadata>> routed(Between between) {
+    MMPrefixAttentionRouting routing = new MMPrefixAttentionRouting();
+    general =
+        between == Between.A_FORWARD_THAT_FAILED
+            ? general.withFailures(Failures.on(Call.Forwarded.class, 1))
+            : general;
+    RoutingPolicy policy =
+        switch (between) {
+          case A_BATCH_DIVIDED -> routing;
+          case IMAGES_LOWERED -> routing.withLowering(Lowering.LEFT_WINDOW);
+          case IMAGES_ON_THE_GENERAL_CHILD, A_FORWARD_THAT_FAILED, NO_REQUEST, PADDING ->
+              routing.wholeBatch();
+        };
+    return new TestHost<>(CompositeBackends.createCompositeBackendOrThrow(general, fast, policy));
+  }
+
+  private void run(TestHost<CompositeMetadata<FakeMetadata, FakeMetadata>> host, Between between) {
+    CommonAttentionMetadata image = TestBatch.image(8, 8, 2, 5);
+    switch (between) {
+      case IMAGES_ON_THE_GENERAL_CHILD, IMAGES_LOWERED -> host.run(image);
+      case A_BATCH_DIVIDED ->
+          host.run(TestBatch.of(lens(8, 1), 8, 5).images(lens(2, 5), lens()).build());
+      case A_FORWARD_THAT_FAILED ->
+          assertThatThrownBy(() -> host.run(image)).isInstanceOf(BifocalException.class);
+      case NO_REQUEST -> host.run(TestBatch.of(lens(), new int[0]).build());
+      case PADDING -> host.run(TestBatch.of(lens(1, 1, 0), 7, 7, 8).live(2).build());
+    }
+  }
+
+  /** C09, neighbours: the weakest of all, however deep, for either side of a composite. */
+  @ParameterizedTest
+  @CsvSource({
+    "ALWAYS, ALWAYS, ALWAYS, ALWAYS",
+    "ALWAYS, UNIFORM_SINGLE_TOKEN_DECODE, ALWAYS, UNIFORM_SINGLE_TOKEN_DECODE",
+    "UNIFORM_BATCH, ALWAYS, ALWAYS, UNIFORM_BATCH",
+    "ALWAYS, ALWAYS, NEVER, NEVER"
+  })
+  void graphSupportIsTheWeakestAtAnyDepth(
+      GraphSupport one, GraphSupport two, GraphSupport three, GraphSupport weakest) {
+    FakePolicy policy = capturingPolicy(GraphSupport.ALWAYS);
+    var inner =
+        CompositeBackends.createCompositeBackendOrThrow(
+            general.withGraphSupport(one), fast.withGraphSupport(two), policy);
+    FakeBackend last = FakeBackend.of("LAST", log, SummingBackend.PLAIN).withGraphSupport(three);
+
+    assertThat(
+            CompositeBackends.createCompositeBackendOrThrow(inner, last, policy)
+                .graphSupport(TestHost.GROUP))
+        .isEqualTo(weakest);
+    assertThat(
+            CompositeBackends.createCompositeBackendOrThrow(last, inner, policy)
+                .graphSupport(TestHost.GROUP))
+        .isEqualTo(weakest);
+  }
+
+  /** C09, neighbours: a composite does not hand on a level that a child only inherits. */
+  @Test
+  void aChildThatInheritsALevelForOtherKernelsIsNeverCaptured() {
+    SummingBackend derived =
+        new SummingBackend("DERIVED", new SummingBackend.Journal()) {
+          @Override
+          boolean indirect() {
+            return false;
+          }
+        }.withGraphSupport(GraphSupport.ALWAYS);
+    FakePolicy policy = capturingPolicy(GraphSupport.ALWAYS);
+
+    for (var composite :
+        List.of(
+            CompositeBackends.createCompositeBackendOrThrow(general, derived, policy),
+            CompositeBackends.createCompositeBackendOrThrow(derived, fast, policy))) {
+      assertThat(composite.graphSupport(TestHost.GROUP)).isEqualTo(GraphSupport.NEVER);
+    }
+  }
+
+  /** C09, neighbours: mixed batches of every make, on every level. */
+  @ParameterizedTest
+  @CsvSource({
+    "NEVER, false, false, false",
+    "UNIFORM_SINGLE_TOKEN_DECODE, true, false, false",
+    "UNIFORM_BATCH, true, true, false",
+    "ALWAYS, true, true, true"
+  })
+  void aBatchIsCapturedAsFarAsTheWeakestLevelGoes(
+      GraphSupport level, boolean decodes, boolean verifications, boolean mixed) {
+    general = general.withGraphSupport(level);
+    var host = host(capturingPolicy(GraphSupport.ALWAYS));
+
+    assertThat(key(host, decodes(3)).captureSafe()).isEqualTo(decodes);
+    assertThat(key(host, TestBatch.of(lens(4, 4), 9, 20).build()).captureSafe())
+        .isEqualTo(verifications);
+    assertThat(key(host, TestBatch.of(lens(7, 1, 1), 9, 9, 9).build()).captureSafe())
+        .isEqualTo(mixed);
   }
 }

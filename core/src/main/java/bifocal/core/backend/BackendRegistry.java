@@ -21,10 +21,12 @@ public final class BackendRegistry {
 
   /** A backend and who registered it; compared by identity. */
   private static final class Entry {
+    private final BackendName name;
     private final AttentionBackend<?> backend;
     private final String provider;
 
     private Entry(AttentionBackend<?> backend, String provider) {
+      this.name = backend.name();
       this.backend = backend;
       this.provider = provider;
     }
@@ -103,7 +105,7 @@ public final class BackendRegistry {
     }
 
     private Snapshot with(Entry entry, boolean replacing) {
-      BackendName name = entry.backend.name();
+      BackendName name = entry.name;
       List<Entry> present = entries.get(name).getOrElse(List.empty());
       if (present.nonEmpty() && !replacing) {
         throw BifocalException.of(
@@ -120,7 +122,7 @@ public final class BackendRegistry {
     }
 
     private Snapshot without(Entry entry) {
-      BackendName name = entry.backend.name();
+      BackendName name = entry.name;
       List<Entry> rest =
           entries.get(name).getOrElse(List.empty()).removeFirst(present -> present == entry);
       return new Snapshot(rest.isEmpty() ? entries.remove(name) : entries.put(name, rest));

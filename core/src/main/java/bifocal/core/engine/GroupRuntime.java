@@ -18,6 +18,7 @@ import bifocal.core.layer.LayerGroup;
 import bifocal.core.layer.LayerParameters;
 import bifocal.core.lifecycle.InFlight;
 import bifocal.core.tensor.TensorView;
+import bifocal.core.workspace.WorkspaceView;
 import io.vavr.control.Option;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
@@ -119,16 +120,29 @@ public final class GroupRuntime<M extends AttentionMetadata> implements AutoClos
     }
   }
 
-  /** Builds one step's metadata. */
+  /**
+   * Builds one step's metadata. A failure leaves the group's regions to be zeroed before their next
+   * use.
+   */
   public M build(StepContext step, CommonAttentionMetadata batch) {
     enter(step.launch());
+    StepContext own = regionPrefix.isEmpty() ? step : step.child(regionPrefix);
     try {
-      return builder.build(regionPrefix.isEmpty() ? step : step.child(regionPrefix), group, batch);
+      return builder.build(own, group, batch);
     } catch (IllegalStateException | WrongThreadException e) {
+      own.workspace().markDirty();
       throw memoryRefusal(e, batch.blockTable().data(), batch.slots().slots().data());
+    } catch (RuntimeException | Error failure) {
+      own.workspace().markDirty();
+      throw failure;
     } finally {
       calls.leave();
     }
+  }
+
+  /** The part of a step's workspace that is the group's. */
+  WorkspaceView regions(WorkspaceView step) {
+    return regionPrefix.isEmpty() ? step : step.child(regionPrefix);
   }
 
   /**

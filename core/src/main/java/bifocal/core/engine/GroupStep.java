@@ -66,22 +66,31 @@ public final class GroupStep<M extends AttentionMetadata> {
     }
   }
 
-  /** Computes one layer's attention over its cache. */
+  /**
+   * Computes one layer's attention over its cache. A failure leaves the group's regions to be
+   * zeroed before their next use.
+   */
   public void forward(int layer, TensorView q, KvCacheView view, AttentionOutput output) {
     bounds.requireInside(view.numBlocks(), view.spec().blockSize());
     workspace.enter();
     try {
       runtime.forward(launch, layer, q, view, metadata, output);
+    } catch (RuntimeException | Error failure) {
+      runtime.regions(workspace).markDirty();
+      throw failure;
     } finally {
       workspace.leave();
     }
   }
 
-  /** Computes one layer's attention over keys and values that are in no cache. */
+  /** Computes one layer's attention over keys and values in no cache; failures as above. */
   public void forwardUncached(int layer, TensorView q, KvInput kv, AttentionOutput output) {
     workspace.enter();
     try {
       runtime.forwardUncached(launch, layer, q, kv, metadata, output);
+    } catch (RuntimeException | Error failure) {
+      runtime.regions(workspace).markDirty();
+      throw failure;
     } finally {
       workspace.leave();
     }

@@ -11,6 +11,7 @@ import bifocal.core.backend.KvContract;
 import bifocal.core.backend.ReasonCode;
 import bifocal.core.backend.ResolvedVariant;
 import bifocal.core.backend.ResolvesVariants;
+import bifocal.core.backend.StatedGraphSupport;
 import bifocal.core.cache.KvCacheDtype;
 import bifocal.core.cache.KvCacheSpec;
 import bifocal.core.cache.KvScales;
@@ -225,8 +226,9 @@ record Judgement(
           graphSupport(pair.childA(), pair.asked(Child.A, asked))
               .weakest(graphSupport(pair.childB(), pair.asked(Child.B, asked)))
               .weakest(pair.policy().graphSupport(group));
-      case ResolvesVariants resolving -> resolving.variant(asked).graphSupport();
-      default -> backend.graphSupport(group);
+      case ResolvesVariants resolving ->
+          StatedGraphSupport.ofVariant(backend, resolving.variant(asked).graphSupport());
+      default -> StatedGraphSupport.of(backend, group);
     };
   }
 }

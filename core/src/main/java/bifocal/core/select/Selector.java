@@ -15,7 +15,6 @@ import bifocal.core.error.ErrorCode;
 import bifocal.core.error.NearestName;
 import bifocal.core.layer.AttentionLayerSpec;
 import io.vavr.Lazy;
-import io.vavr.Tuple;
 import io.vavr.collection.Map;
 import io.vavr.collection.Seq;
 import io.vavr.collection.TreeMap;
@@ -54,7 +53,7 @@ public final class Selector {
    * A selector.
    *
    * @param registry backends; each selection sees one moment of it
-   * @param platforms at most one policy for each platform
+   * @param platforms at most one policy for each platform, else {@code INVALID_COMPOSITION}
    * @param pairing makes one backend of one for prefills and one for decodes
    * @param prefills backends of latent prefill that hosts register
    * @param observer sees what is selected
@@ -66,11 +65,30 @@ public final class Selector {
       LatentPrefillRegistry prefills,
       AttentionObserver observer) {
     this.registry = registry;
-    this.platforms = TreeMap.ofEntries(Vector.ofAll(platforms).map(p -> Tuple.of(p.platform(), p)));
+    this.platforms = byPlatform(platforms);
     this.pairing = pairing;
     this.prefills = prefills;
     this.observer = observer;
     this.memory = new AtomicReference<>(new Memory(registry.snapshot(), prefills.snapshot()));
+  }
+
+  private static Map<Platform, PlatformPolicy> byPlatform(Iterable<PlatformPolicy> policies) {
+    Map<Platform, PlatformPolicy> found = TreeMap.empty();
+    for (PlatformPolicy policy : policies) {
+      Platform platform = policy.platform();
+      if (found.containsKey(platform)) {
+        throw BifocalException.of(
+                ErrorCode.INVALID_COMPOSITION,
+                "policies of platform " + platform.label(),
+                found.get(platform).get().getClass().getName()
+                    + " and "
+                    + policy.getClass().getName(),
+                "one")
+            .withRemedy("install one module for each platform");
+      }
+      found = found.put(platform, policy);
+    }
+    return found;
   }
 
   /** The policies, in the order of the platforms. */

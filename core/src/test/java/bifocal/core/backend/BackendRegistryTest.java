@@ -3,10 +3,14 @@ package bifocal.core.backend;
 import static bifocal.core.error.Refusals.assertRefused;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
 import io.vavr.collection.Seq;
+import java.util.concurrent.BrokenBarrierException;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -170,5 +174,84 @@ class BackendRegistryTest {
 
   private static StubBackend stub(String name) {
     return new StubBackend(name, StubBackend.PLAIN);
+  }
+
+  /** C25: of two threads that register one name, one is refused. */
+  @Test
+  void ofTwoRegistrationsAtOnceOneIsRefused() throws InterruptedException {
+    for (int run = 0; run < 200; run++) {
+      BackendRegistry shared = new BackendRegistry();
+      StubBackend[] both = {stub("CUSTOM"), stub("CUSTOM")};
+      AtomicInteger refused = new AtomicInteger();
+      CyclicBarrier start = new CyclicBarrier(2);
+      Thread[] threads = new Thread[2];
+      for (int i = 0; i < 2; i++) {
+        StubBackend mine = both[i];
+        String provider = "host " + i;
+        threads[i] =
+            Thread.ofPlatform()
+                .start(
+                    () -> {
+                      try {
+                        start.await();
+                        shared.register(mine, provider);
+                      } catch (BifocalException e) {
+                        refused.addAndGet(e.code() == ErrorCode.DUPLICATE_BACKEND ? 1 : 100);
+                      } catch (InterruptedException | BrokenBarrierException e) {
+                        refused.addAndGet(1_000);
+                      }
+                    });
+      }
+      for (Thread thread : threads) {
+        thread.join();
+      }
+      assertThat(refused).hasValue(1);
+      assertThat(shared.snapshot().names()).hasSize(1);
+      assertThat(shared.snapshot().backends().head()).isIn((Object[]) both);
+    }
+  }
+
+  /** C25: what a backend calls itself later on changes nothing of what is registered. */
+  @Test
+  void aRegistrationKeepsTheNameItWasMadeWith() {
+    AtomicReference<String> name = new AtomicReference<>("FIRST");
+    AttentionBackend<?> renaming =
+        new StubBackend("FIRST", StubBackend.PLAIN) {
+          @Override
+          public BackendName name() {
+            return BackendName.of(name.get());
+          }
+        };
+    BackendRegistry.Registration registration = registry.register(renaming, "a host");
+    name.set("FLASH_ATTN");
+
+    registration.close();
+
+    assertThat(names()).containsExactly("TRITON_ATTN", "FLASH_ATTN");
+    assertThat(registry.snapshot().require("FLASH_ATTN")).isSameAs(flash);
+  }
+
+  /** C25: one object under a name twice is a second registration like any other. */
+  @Test
+  void theSameBackendTwiceIsRefusedAndItsFirstRegistrationStays() {
+    assertRefused(ErrorCode.DUPLICATE_BACKEND, () -> registry.register(flash, "a host"));
+    BackendRegistry.Registration again = registry.replace(flash, "a host");
+    assertThat(registry.snapshot().provider(flash.name())).containsExactly("a host");
+    again.close();
+    again.close();
+    assertThat(registry.snapshot().require("FLASH_ATTN")).isSameAs(flash);
+    assertThat(registry.snapshot().provider(flash.name())).containsExactly("the CUDA module");
+  }
+
+  /** C25: a name in other letters is the same name, for a replacement, too. */
+  @Test
+  void aNameInAnotherCaseIsNoSecondName() {
+    assertRefused(ErrorCode.INVALID_OPTION, () -> registry.register(stub("flash_attn"), "a host"));
+    String same = BackendName.of(" Flash_Attn ").value();
+    assertRefused(ErrorCode.DUPLICATE_BACKEND, () -> registry.register(stub(same), "a host"));
+    StubBackend better = stub(same);
+    registry.replace(better, "a host");
+    assertThat(registry.snapshot().require("FLASH_ATTN")).isSameAs(better);
+    assertThat(names()).containsExactly("TRITON_ATTN", "FLASH_ATTN");
   }
 }

@@ -9,8 +9,10 @@ import bifocal.core.layer.AttentionMask;
 import bifocal.core.layer.LayerGroup;
 import bifocal.core.layer.LayerParameters;
 import bifocal.core.tensor.DType;
+import bifocal.core.workspace.WorkspacePlan;
 import org.junit.jupiter.api.Test;
 
+/** C09: a derived backend states the level of its own kernels. */
 class StatedGraphSupportTest {
   private static final LayerGroup GROUP =
       LayerGroup.of(
@@ -61,6 +63,16 @@ class StatedGraphSupportTest {
     }
 
     @Override
+    public WorkspacePlan workspace(LayerGroup group, KvCacheSpec cache, BatchLimits batches) {
+      return WorkspacePlan.NONE;
+    }
+
+    /** What the implementation would launch. */
+    String kernel() {
+      return "built in";
+    }
+
+    @Override
     public AttentionMetadataBuilder<AttentionMetadata> createBuilder(
         LayerGroup group, KvCacheSpec cache) {
       throw new AssertionError("nothing is built");
@@ -100,6 +112,104 @@ class StatedGraphSupportTest {
     @Override
     public BackendName name() {
       return new BackendName("RENAMED");
+    }
+  }
+
+  /** A class between, whatever the last one is: kernels and the level must be of one class. */
+  @Test
+  void aBackendDerivedFromOneWithOtherKernelsDoesNotInheritTheLevel() {
+    assertThat(StatedGraphSupport.of(new RenamedOtherKernels(), GROUP))
+        .isEqualTo(GraphSupport.NEVER);
+    assertThat(StatedGraphSupport.of(new KernelsBelowAStatement(), GROUP))
+        .isEqualTo(GraphSupport.NEVER);
+  }
+
+  /** Other kernels by way of what the inherited builder or implementation calls. */
+  @Test
+  void aBackendThatReplacesWhatItsKernelsCallDoesNotInheritTheLevel() {
+    assertThat(new OtherHook().graphSupport(GROUP)).isEqualTo(GraphSupport.ALWAYS);
+    assertThat(StatedGraphSupport.of(new OtherHook(), GROUP)).isEqualTo(GraphSupport.NEVER);
+    assertThat(StatedGraphSupport.of(new OtherWorkspace(), GROUP)).isEqualTo(GraphSupport.NEVER);
+  }
+
+  @Test
+  void aPartThatTheStatingClassLeftOpenIsItsOwnDesign() {
+    assertThat(StatedGraphSupport.of(new Filled(), GROUP)).isEqualTo(GraphSupport.UNIFORM_BATCH);
+  }
+
+  /** A variant's level is stated by whoever resolves variants. */
+  @Test
+  void aLevelOfVariantsIsNotInheritedEither() {
+    assertThat(StatedGraphSupport.ofVariant(new WithVariants(), GraphSupport.ALWAYS))
+        .isEqualTo(GraphSupport.ALWAYS);
+    assertThat(StatedGraphSupport.ofVariant(new VariantsOfOthers(), GraphSupport.ALWAYS))
+        .isEqualTo(GraphSupport.NEVER);
+  }
+
+  private static final class RenamedOtherKernels extends OtherKernels {
+    @Override
+    public BackendName name() {
+      return new BackendName("RENAMED");
+    }
+  }
+
+  private static class AStatement extends BuiltIn {
+    @Override
+    public GraphSupport graphSupport(LayerGroup group) {
+      return GraphSupport.UNIFORM_BATCH;
+    }
+  }
+
+  private static final class KernelsBelowAStatement extends AStatement {
+    @Override
+    public AttentionImpl<AttentionMetadata> createImpl(
+        AttentionLayerSpec layer, LayerParameters parameters, KvCacheSpec cache) {
+      throw new AssertionError("nothing else is run");
+    }
+  }
+
+  private static final class OtherHook extends BuiltIn {
+    @Override
+    String kernel() {
+      return "another";
+    }
+  }
+
+  private static final class OtherWorkspace extends BuiltIn {
+    @Override
+    public WorkspacePlan workspace(LayerGroup group, KvCacheSpec cache, BatchLimits batches) {
+      return WorkspacePlan.of(1);
+    }
+  }
+
+  private abstract static class Open extends BuiltIn {
+    abstract String fastKernel();
+
+    @Override
+    public GraphSupport graphSupport(LayerGroup group) {
+      return GraphSupport.UNIFORM_BATCH;
+    }
+  }
+
+  private static final class Filled extends Open {
+    @Override
+    String fastKernel() {
+      return "of this class, as the other left open";
+    }
+  }
+
+  private static class WithVariants extends BuiltIn implements ResolvesVariants {
+    @Override
+    public ResolvedVariant variant(AttentionRequest request) {
+      throw new AssertionError("no variant is asked for");
+    }
+  }
+
+  private static final class VariantsOfOthers extends WithVariants {
+    @Override
+    public AttentionImpl<AttentionMetadata> createImpl(
+        AttentionLayerSpec layer, LayerParameters parameters, KvCacheSpec cache) {
+      throw new AssertionError("nothing else is run");
     }
   }
 }

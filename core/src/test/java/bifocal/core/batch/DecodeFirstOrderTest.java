@@ -181,4 +181,36 @@ class DecodeFirstOrderTest {
   private static int[] numbers(String text, String separator) {
     return Arrays.stream(text.split(separator)).mapToInt(Integer::parseInt).toArray();
   }
+
+  /** C18 and neighbours: whatever the smallest threshold is, each group finds its decodes first. */
+  @ParameterizedTest
+  @CsvSource({
+    // Drafts of four behind a chunk; then of three kinds; then none that the composite takes.
+    "1 4, 4/100/100 512/1024/4096 4/200/200, 0 2",
+    "1 4 8, 8/90/90 512/1024/4096 1/7/7 4/200/200 512/0/512 8/50/50, 2 3 0 5",
+    "1 4, 4/100/100 4/200/200 4/300/300, 0 1 2",
+    // Verifications next to requests that have nothing computed, shorter than the threshold.
+    "1 4, 3/0/3 4/200/200 1/0/1 2/40/40, 1 3",
+    // A longer draft than anybody takes as a decode is none.
+    "1 4, 5/100/100 4/200/200, 1"
+  })
+  void everyGroupFindsItsDecodesInFront(String thresholds, String requests, String first) {
+    int[] wished = numbers(thresholds, " ");
+    DecodeFirstOrder order =
+        DecodeFirstOrder.of(
+            Vector.ofAll(wished).map(t -> DecodeFirstOrder.Wish.of("group of " + t, t)));
+    Batch batch = Batch.of(requests);
+    batch.arrange(order);
+    int[] decodes = numbers(first, " ");
+    assertThat(Arrays.copyOf(batch.order, decodes.length))
+        .containsExactlyInAnyOrder(Arrays.stream(decodes).boxed().toArray(Integer[]::new));
+    for (int threshold : wished) {
+      boolean decode = true;
+      for (int r : batch.order) {
+        boolean isOne = batch.computed[r] > 0 && batch.scheduled[r] <= threshold;
+        assertThat(isOne && !decode).as("request %d for threshold %d", r, threshold).isFalse();
+        decode = isOne;
+      }
+    }
+  }
 }

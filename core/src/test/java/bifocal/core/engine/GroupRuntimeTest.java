@@ -28,13 +28,18 @@ import bifocal.core.tensor.DType;
 import bifocal.core.tensor.TensorView;
 import bifocal.core.workspace.Workspace;
 import bifocal.core.workspace.WorkspacePlan;
+import bifocal.core.workspace.WorkspaceRegion;
 import io.vavr.collection.Vector;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 class GroupRuntimeTest {
   private static final AttentionLayerSpec.Dense SPEC =
@@ -220,5 +225,51 @@ class GroupRuntimeTest {
   private static KvCacheView view(int blocks) {
     return KvCacheView.wrap(
         MemorySegment.ofArray(new byte[(int) (blocks * CACHE.blockBytes())]), CACHE);
+  }
+
+  /** C12, neighbour: a backend that is no composite fails half-way, in each way it can. */
+  @ParameterizedTest
+  @ValueSource(strings = {"", "group/"})
+  void countersOfAStepThatFailedAreZeroedBeforeTheNext(String prefix) {
+    WorkspacePlan own =
+        WorkspacePlan.of(0, new WorkspaceRegion("counters", 64, WorkspaceRegion.State.ZEROED));
+    WorkspacePlan plan = prefix.isEmpty() ? own : WorkspacePlan.overlay(prefix, own, "other/", own);
+    Workspace workspace = Workspace.wrap(MemorySegment.ofArray(new long[256]), plan, 1);
+    GroupRuntime<RecordingBackend.Metadata> runtime =
+        GroupRuntime.open(backend, GROUP, CACHE, prefix, layer -> LayerParameters.NONE);
+    zero(workspace, prefix);
+
+    backend.failing.add("forward impl 0 of build 0");
+    for (boolean inBuild : new boolean[] {false, true}) {
+      backend.building(
+          step -> {
+            step.workspace().region("counters").fill((byte) 7);
+            if (inBuild) {
+              throw new IllegalStateException("half-way");
+            }
+          });
+      assertThatThrownBy(() -> step(runtime, workspace, s -> s.forward(0, Q, view, OUT)))
+          .isInstanceOf(IllegalStateException.class);
+      backend.building(
+          step ->
+              assertThat(step.workspace().region("counters").toArray(ValueLayout.JAVA_BYTE))
+                  .containsOnly(0));
+      step(runtime, workspace, s -> {});
+    }
+  }
+
+  private void zero(Workspace workspace, String prefix) {
+    try (Workspace.Step step = workspace.openStep()) {
+      step.region(prefix + "counters").fill((byte) 0);
+    }
+  }
+
+  private void step(
+      GroupRuntime<RecordingBackend.Metadata> runtime,
+      Workspace workspace,
+      Consumer<GroupStep<RecordingBackend.Metadata>> work) {
+    try (Workspace.Step open = workspace.openStep()) {
+      work.accept(runtime.step(new StepContext(launch, open, 0), batch));
+    }
   }
 }

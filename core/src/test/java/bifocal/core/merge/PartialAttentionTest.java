@@ -259,4 +259,66 @@ class PartialAttentionTest {
   private static float get(TensorView tensor, int q, int h, int d) {
     return NarrowFloats.load(tensor.data(), offset(tensor, q, h, d), tensor.dtype());
   }
+
+  /** Chunks one after the other, of which any may be empty, first, last and between. */
+  @Test
+  void chunksInARowMayBeEmptyAnywhere() {
+    Random random = new Random(SEED);
+    for (int run = 0; run < 200; run++) {
+      double[] logits = random.doubles(12, -300, 300).toArray();
+      double[] values = random.doubles(12, -2, 2).toArray();
+      int[] cuts = {0, random.nextInt(13), random.nextInt(13), random.nextInt(13), 12};
+      java.util.Arrays.sort(cuts);
+      TensorView out = filled(tensor(1, 1, 1), Float.NaN);
+      TensorView lse = filled(logs(1, 1), Float.POSITIVE_INFINITY);
+      PartialAttention sum = new PartialAttention(out, lse, LogBase.E, new int[] {0});
+      for (int i = 1; i < cuts.length; i++) {
+        PartialAttention chunk =
+            cuts[i] == cuts[i - 1]
+                ? one(Float.NaN, 88f, 0)
+                : attention(logits, values, cuts[i - 1], cuts[i]);
+        sum.mergeInto(chunk, out, lse);
+        sum = new PartialAttention(out, lse, LogBase.E, new int[] {cuts[i]});
+      }
+      PartialAttention whole = attention(logits, values, 0, 12);
+      assertThat(value(out, 0))
+          .as("run %d of seed %d, cuts %s", run, SEED, java.util.Arrays.toString(cuts))
+          .isCloseTo(value(whole.out(), 0), within(1e-5f));
+      assertThat(value(lse, 0)).isCloseTo(value(whole.lse(), 0), within(1e-4f));
+    }
+  }
+
+  /** Emptiness does not depend on the logarithm's base or on the output's type. */
+  @ParameterizedTest
+  @CsvSource({"E, FP32", "TWO, FP32", "E, FP16", "TWO, BF16"})
+  void anEmptyPartCountsForNothingInAnyBaseAndType(LogBase base, DType type) {
+    for (float log : new float[] {Float.NEGATIVE_INFINITY, Float.POSITIVE_INFINITY, 5, Float.NaN}) {
+      TensorView garbage = TensorView.ofHost(MemorySegment.ofArray(new byte[8]), type, 1, 1, 1);
+      garbage.data().fill((byte) 0xFF);
+      PartialAttention empty =
+          new PartialAttention(garbage, filled(logs(1, 1), log), base, new int[] {0});
+      TensorView out = tensor(1, 1, 1);
+      TensorView lse = logs(1, 1);
+      empty.mergeInto(one(3f, 0.7f, 9), out, lse);
+      assertThat(value(out, 0)).isEqualTo(3f);
+      assertThat(value(lse, 0)).isEqualTo(0.7f);
+      one(3f, 0.7f, 9).mergeInto(empty, out, lse);
+      assertThat(value(out, 0)).isEqualTo(3f);
+      assertThat(value(lse, 0)).isEqualTo(0.7f);
+    }
+  }
+
+  /** Two sums so far apart, or so far from zero, that a factor underflows or would overflow. */
+  @Test
+  void sumsAtTheEndsOfTheScaleNeitherOverflowNorVanish() {
+    TensorView out = tensor(1, 1, 1);
+    TensorView lse = logs(1, 1);
+    one(1f, -3e38f, 2).mergeInto(one(3f, -3e38f, 2), out, lse);
+    assertThat(value(out, 0)).isEqualTo(2f);
+    one(1f, 3e38f, 2).mergeInto(one(3f, 3e38f, 2), out, lse);
+    assertThat(value(out, 0)).isEqualTo(2f);
+    one(1f, -3e38f, 2).mergeInto(one(3f, 3e38f, 2), out, lse);
+    assertThat(value(out, 0)).isEqualTo(3f);
+    assertThat(value(lse, 0)).isEqualTo(3e38f);
+  }
 }

@@ -1,5 +1,6 @@
 package bifocal.core.select;
 
+import static bifocal.core.error.Refusals.assertRefused;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import bifocal.core.backend.AttentionRequest;
@@ -11,6 +12,7 @@ import bifocal.core.backend.StubBackend;
 import bifocal.core.device.ComputeCapability;
 import bifocal.core.device.DeviceProfile;
 import bifocal.core.device.Platform;
+import bifocal.core.error.ErrorCode;
 import bifocal.core.layer.AttentionLayerSpec;
 import bifocal.core.layer.AttentionMask;
 import bifocal.core.tensor.DType;
@@ -96,5 +98,24 @@ class LogSumExpAdviceTest {
     public Seq<PriorityList> priorityLists() {
       return Vector.empty();
     }
+  }
+
+  /** C25, neighbour: a second policy of a platform does not replace the first in silence. */
+  @Test
+  void twoPoliciesOfOnePlatformAreRefused() {
+    PlatformPolicy one = new OnlyPolicy(BackendName.of("ONE"));
+    PlatformPolicy two = new OnlyPolicy(BackendName.of("TWO"));
+
+    assertRefused(
+            ErrorCode.INVALID_COMPOSITION,
+            () ->
+                new Selector(
+                    registry,
+                    Vector.of(one, two),
+                    (prefill, decode) -> {
+                      throw new AssertionError("nothing is paired");
+                    }))
+        .contains("policies of platform cuda")
+        .contains("OnlyPolicy");
   }
 }
