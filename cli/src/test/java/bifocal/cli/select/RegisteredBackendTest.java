@@ -6,9 +6,13 @@ import bifocal.composite.guice.BifocalInjector;
 import bifocal.composite.guice.PlatformModules;
 import bifocal.conformance.fake.CallLog;
 import bifocal.conformance.fake.FakeBackend;
+import bifocal.conformance.fake.FakeMetadata;
 import bifocal.core.backend.AttentionBackend;
+import bifocal.core.backend.AttentionImpl;
+import bifocal.core.backend.AttentionMetadataBuilder;
 import bifocal.core.backend.BackendName;
 import bifocal.core.backend.BackendRegistry;
+import bifocal.core.backend.Capabilities;
 import bifocal.core.backend.DeviceSupport;
 import bifocal.core.backend.Feature;
 import bifocal.core.backend.FeatureSet;
@@ -16,14 +20,20 @@ import bifocal.core.backend.HeadSizes;
 import bifocal.core.backend.InvalidReason;
 import bifocal.core.cache.BlockSizes;
 import bifocal.core.cache.KvCacheDtype;
+import bifocal.core.cache.KvCacheSpec;
 import bifocal.core.cache.KvLayouts;
 import bifocal.core.device.Platform;
+import bifocal.core.graph.GraphSupport;
+import bifocal.core.layer.AttentionLayerSpec;
 import bifocal.core.layer.AttentionType;
+import bifocal.core.layer.LayerGroup;
+import bifocal.core.layer.LayerParameters;
 import bifocal.core.select.SelectionRefusal;
 import bifocal.core.select.SelectionReport;
 import bifocal.core.select.Selector;
 import bifocal.core.tensor.DType;
 import io.vavr.control.Validation;
+import java.util.List;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
@@ -93,5 +103,56 @@ class RegisteredBackendTest {
     }
 
     assertThat(select(asked).get().chosen()).isSameAs(own);
+  }
+
+  /** C09, neighbour: the report does not show a level that was stated for other kernels. */
+  @Test
+  void aLevelOfCapturesThatIsOnlyInheritedIsNotReported() {
+    for (AttentionBackend<?> backend : List.of(new Stating(), new OtherKernels())) {
+      try (BackendRegistry.Registration custom = registry.register(backend, "a host")) {
+        assertThat(custom).isNotNull();
+        assertThat(select("--capability 9.0 --attention-backend CUSTOM").get().graphSupport())
+            .isEqualTo(backend instanceof OtherKernels ? GraphSupport.NEVER : GraphSupport.ALWAYS);
+      }
+    }
+  }
+
+  private static class Stating implements AttentionBackend<FakeMetadata> {
+    private final FakeBackend kernels = FakeBackend.of("CUSTOM", new CallLog(), PLAIN);
+
+    @Override
+    public BackendName name() {
+      return kernels.name();
+    }
+
+    @Override
+    public Capabilities capabilities() {
+      return kernels.capabilities();
+    }
+
+    @Override
+    public GraphSupport graphSupport(LayerGroup group) {
+      return GraphSupport.ALWAYS;
+    }
+
+    @Override
+    public AttentionMetadataBuilder<FakeMetadata> createBuilder(
+        LayerGroup group, KvCacheSpec cache) {
+      return kernels.createBuilder(group, cache);
+    }
+
+    @Override
+    public AttentionImpl<FakeMetadata> createImpl(
+        AttentionLayerSpec layer, LayerParameters parameters, KvCacheSpec cache) {
+      return kernels.createImpl(layer, parameters, cache);
+    }
+  }
+
+  private static final class OtherKernels extends Stating {
+    @Override
+    public AttentionImpl<FakeMetadata> createImpl(
+        AttentionLayerSpec layer, LayerParameters parameters, KvCacheSpec cache) {
+      throw new AssertionError("nothing is run");
+    }
   }
 }

@@ -158,7 +158,7 @@ class AttentionConfigTest {
         "{'use_fp4_indexer_cache':true,'indexer_kv_dtype':'fp8'} | mxfp4",
         "[] | a JSON object",
         "{ | a JSON object",
-        "{'backend':'A','backend':'B'} | Duplicate",
+        "{'backend':'A','backend':'B'} | the key 'backend' twice",
         "{} {} | a JSON object",
       })
   void wrongValuesAreRefused(String text, String part) {
