@@ -66,7 +66,8 @@ final class ArgumentRefusal {
       Seq<String> names =
           Array.of(type.getEnumConstants())
               .map(constant -> ((Enum<?>) constant).name().toLowerCase(Locale.ROOT));
-      return Option.some(names.mkString(", ") + "; " + NearestName.advice(given, names));
+      String advice = NearestName.advice(given, names);
+      return Option.some(names.mkString(", ") + (advice.isEmpty() ? "" : "; " + advice));
     }
     if (type == int.class || type == Integer.class) {
       return Option.some(range(Integer.MIN_VALUE, Integer.MAX_VALUE));
