@@ -229,6 +229,7 @@ public final class Arguments implements AutoCloseable {
     if (callNow(function, self) != 0) {
       throw Failures.of(name, library);
     }
+    Failures.requireNone(name);
   }
 
   private int callNow(MemorySegment function, long self) {

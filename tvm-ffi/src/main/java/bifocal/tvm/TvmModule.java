@@ -3,6 +3,7 @@ package bifocal.tvm;
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
 import bifocal.core.error.NearestName;
+import bifocal.tvm.ffi.CubinCallback;
 import bifocal.tvm.ffi.LibraryLoader;
 import bifocal.tvm.ffi.LibraryLoader.Library;
 import bifocal.tvm.ffi.LibraryLoader.Visibility;
@@ -88,6 +89,34 @@ public final class TvmModule {
         .needed()
         .filter(name -> library.symbol(name).isEmpty() && LibraryLoader.shared(name).isEmpty())
         .sorted();
+  }
+
+  /** Whether it asks for the code of kernels while it runs, as some of FlashInfer's modules do. */
+  public boolean asksForCubins() {
+    return CubinCallback.askedBy(library);
+  }
+
+  /**
+   * Answers the module from now on, on whatever thread it asks. A failure of the source is the
+   * cause of the exception that the caller of the module's function gets; the module is given
+   * nothing then.
+   *
+   * @throws BifocalException {@code NATIVE_MISSING} if it does not ask
+   */
+  public void serveCubins(CubinSource source) {
+    CubinCallback.register(
+        library,
+        new CubinCallback.Answer() {
+          @Override
+          public byte[] code(String name, String sha256) {
+            return source.cubin(name, sha256);
+          }
+
+          @Override
+          public void failed(Throwable thrown) {
+            Failures.keep(thrown);
+          }
+        });
   }
 
   /**

@@ -62,8 +62,8 @@ public final class FlashInferBackend
   private static final Execution NO_CUBINS =
       new Execution(
           Execution.Status.NOT_HERE,
-          "FLASHINFER_CUBINS: trtllm-gen's kernels for 10.x are loaded by a callback that is not"
-              + " bound");
+          "FLASHINFER_CUBINS: trtllm-gen's kernels are for 10.x; modules that ask for them are given"
+              + " the pack's files, and none is built");
 
   /** What runs here and the reference does not say. */
   private static final FeatureSet EXTENSIONS =
@@ -176,7 +176,7 @@ public final class FlashInferBackend
   private static Option<String> trtllm(AttentionRequest request) {
     boolean blackwell =
         request.device() instanceof DeviceProfile.Cuda cuda && cuda.capability().major() >= 10;
-    return Option.when(blackwell, NO_CUBINS.reason() + ", and no modules are built for 10.x");
+    return Option.when(blackwell, NO_CUBINS.reason());
   }
 
   private static Option<String> deployment(AttentionRequest request) {

@@ -87,6 +87,9 @@ public final class FlashInferDevice implements AutoCloseable {
     ModuleEntry entry = required(pack.find(wanted));
     TvmRuntime through = runtime();
     TvmModule library = through.open(required(pack.file(entry)));
+    if (library.asksForCubins()) {
+      library.serveCubins(new CubinFolder(pack.directory().resolve(CubinFolder.NAME)));
+    }
     LoadedModule module = new LoadedModule(entry, through, functions(library, wanted));
     loaded.put(wanted, module);
     return module;

@@ -74,16 +74,23 @@ final class FakeModules {
 
   /** The same pack with a module. */
   FakeModules with(ModuleKey key) {
-    return with(key, key.label(), false);
+    return with(key, key.label());
+  }
+
+  /** The same pack with a module that asks for the code of its kernel at each run. */
+  FakeModules withAsking(ModuleKey key) {
+    return with(key, key.label() + "-asking", "CUBINS");
   }
 
   /** The same pack with a module whose functions take more than they should. */
   FakeModules withDrifted(ModuleKey key) {
-    return with(key, key.label() + "-drifted", true);
+    return with(key, key.label() + "-drifted", "DRIFTED");
   }
 
-  private FakeModules with(ModuleKey key, String name, boolean drifted) {
-    Path library = library(defines(key), drifted);
+  private FakeModules with(ModuleKey key, String name, String... more) {
+    List<String> defines = new ArrayList<>(defines(key));
+    defines.addAll(List.of(more));
+    Path library = library(defines);
     link(library, name + ".so");
     ObjectNode module = ((ArrayNode) manifest.get("modules")).addObject();
     module.put("uri", name).put("file", name + ".so").put("sha256", sha256(library));
@@ -191,12 +198,8 @@ final class FakeModules {
     return names;
   }
 
-  private static Path library(List<String> defines, boolean drifted) {
-    List<String> all = new ArrayList<>(defines);
-    if (drifted) {
-      all.add("DRIFTED");
-    }
-    return LIBRARIES.computeIfAbsent(String.join("-", all), name -> compile(all, name));
+  private static Path library(List<String> defines) {
+    return LIBRARIES.computeIfAbsent(String.join("-", defines), name -> compile(defines, name));
   }
 
   private static Path compile(List<String> defines, String name) {

@@ -40,8 +40,10 @@ import com.sun.management.ThreadMXBean;
 import io.vavr.collection.HashSet;
 import io.vavr.collection.Seq;
 import io.vavr.control.Option;
+import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.lang.management.ManagementFactory;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -503,6 +505,39 @@ class FlashInferLaunchTest {
           .hasMessageContaining("out of memory");
       run.forward(run.build(step, batch));
     }
+  }
+
+  @Test
+  void aModuleIsGivenTheKernelsThatItAsksForOrThereIsAReason() throws IOException {
+    FakeModules modules = FakeModules.in(packs).withAsking(FA2);
+    FlashInferDevice device = device(modules);
+    TritonRun<FlashInferMetadata> run = run(device);
+    Path file = modules.directory().resolve(CubinFolder.NAME).resolve("kernels/attention.cubin");
+    try (Workspace.Step step = run.workspace.openStep()) {
+      FlashInferMetadata metadata = run.build(step, run.decodes(2, 2, 1, 17, 30));
+
+      assertThatThrownBy(() -> run.forward(metadata))
+          .satisfies(refused(ErrorCode.NATIVE_FAILED))
+          .hasMessageContaining("Failed to load cubin for attention")
+          .cause()
+          .satisfies(refused(ErrorCode.NATIVE_MISSING))
+          .hasMessageContaining("nothing at " + file);
+
+      Files.createDirectories(file.getParent());
+      Files.writeString(file, "another");
+      assertThatThrownBy(() -> run.forward(metadata)).cause().hasMessageContaining("sha256");
+
+      Files.writeString(file, "kernel");
+      run.forward(metadata);
+    }
+  }
+
+  @Test
+  void aKernelOutsideOfItsFolderIsRefused() {
+    CubinFolder folder = new CubinFolder(packs.resolve("cubins"));
+
+    assertThatThrownBy(() -> folder.cubin("../secret", "00"))
+        .satisfies(refused(ErrorCode.INVALID_PARAMETER));
   }
 
   @Test
