@@ -4,6 +4,8 @@ import bifocal.cli.attend.AttendReport.Cache;
 import bifocal.cli.attend.AttendReport.Check;
 import bifocal.cli.attend.AttendReport.Milliseconds;
 import bifocal.cli.backend.BackendCatalog;
+import bifocal.cli.backend.CalibrationFile;
+import bifocal.cli.backend.MeasuredRoutes;
 import bifocal.cli.backend.RunConditions;
 import bifocal.cli.backend.RunDevice;
 import bifocal.cli.command.CliFailure;
@@ -30,6 +32,7 @@ import bifocal.core.device.Platform;
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
 import bifocal.core.error.FileFailure;
+import bifocal.core.layer.LayerGroup;
 import bifocal.core.safetensors.Safetensors;
 import bifocal.core.tensor.TensorView;
 import bifocal.reference.Agreement;
@@ -37,6 +40,7 @@ import bifocal.reference.KeyValues;
 import bifocal.reference.ReferenceAttention;
 import bifocal.reference.Tolerance;
 import bifocal.routing.Lowering;
+import bifocal.routing.MMPrefixAttentionRouting;
 import io.vavr.collection.LinkedHashMap;
 import io.vavr.collection.Map;
 import io.vavr.collection.Seq;
@@ -45,11 +49,15 @@ import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Optional;
 import java.util.concurrent.Callable;
 import java.util.function.Supplier;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
+import picocli.CommandLine.ParseResult;
+import picocli.CommandLine.Spec;
 
 /** Runs attention over the tensors of a file. */
 @Command(
@@ -70,6 +78,8 @@ import picocli.CommandLine.Option;
 public final class AttendCommand implements Callable<Integer>, NamesRequests {
   private final Console console;
   private final Supplier<BackendCatalog> catalog;
+
+  @Spec private CommandSpec spec = CommandSpec.create();
 
   @Option(
       names = "--in",
@@ -119,6 +129,14 @@ public final class AttendCommand implements Callable<Integer>, NamesRequests {
       fallbackValue = "true",
       description = "Run images on the fast child where that is exact, or not (default).")
   private boolean lowering;
+
+  @Option(
+      names = "--calibration",
+      paramLabel = "FILE",
+      description =
+          "Let times that bench --calibrate measured on this host choose between the routes of a"
+              + " pair that are right; not with a --policy, --split or --lowering that is named.")
+  private Optional<Path> calibration = Optional.empty();
 
   @Option(
       names = "--check",
@@ -201,7 +219,8 @@ public final class AttendCommand implements Callable<Integer>, NamesRequests {
         accepted.backend().name().value(),
         platform.label(),
         RunConditions.of(platform)
-            .map(finding -> new AttendReport.Condition(finding.topic(), finding.seen())),
+            .map(finding -> new AttendReport.Condition(finding.topic(), finding.seen()))
+            .appendAll(routedBy()),
         run.route().map(route -> RouteReport.of(route, run.batch())),
         Cache.of(spec),
         Milliseconds.of(run.times()),
@@ -236,13 +255,52 @@ public final class AttendCommand implements Callable<Integer>, NamesRequests {
     return Check.of(agreement, Tolerance.of(given.layer().dtype()), run.output().lse().isDefined());
   }
 
+  private Seq<AttendReport.Condition> routedBy() {
+    return calibration
+        .map(table -> Vector.of(new AttendReport.Condition("routing", "measured: " + table)))
+        .orElse(Vector.empty());
+  }
+
+  /** The backend, its routes those that the options or measured times choose. */
+  private AttentionBackend<?> found(AttendCase given) {
+    BackendCatalog backends = catalog.get();
+    if (calibration.isEmpty()) {
+      Lowering lowered = lowering ? Lowering.BOTH_WINDOWS : Lowering.OFF;
+      return backends.find(backend, PolicyName.of(policy).policy(split, lowered));
+    }
+    requireNothingNamed();
+    MMPrefixAttentionRouting routing =
+        new MMPrefixAttentionRouting().withLowering(Lowering.BOTH_WINDOWS);
+    return backends.find(
+        backend,
+        MeasuredRoutes.of(
+            backends.find(backend, routing),
+            backend,
+            routing,
+            CalibrationFile.validHere(
+                calibration.get(), platform, String.join(" ", spec.root().version())),
+            Vector.of(LayerGroup.of("of the case", given.layer()))));
+  }
+
+  /** A pair may be named: which of its children runs what is left to the times. */
+  private void requireNothingNamed() {
+    ParseResult options = spec.commandLine().getParseResult();
+    for (String option : Vector.of("--policy", "--split", "--lowering")) {
+      if (options.hasMatchedOption(option)) {
+        throw BifocalException.of(
+                ErrorCode.INVALID_OPTION,
+                "--calibration beside " + option,
+                "a choice that measurements must not change",
+                "one of the two")
+            .withRemedy("leave --calibration out, or leave the choice to it");
+      }
+    }
+  }
+
   /** The backend, if it can do all that the case asks. */
   private Accepted accepted(AttendCase given) {
     PolicyName named = PolicyName.of(policy);
-    AttentionBackend<?> found =
-        catalog
-            .get()
-            .find(backend, named.policy(split, lowering ? Lowering.BOTH_WINDOWS : Lowering.OFF));
+    AttentionBackend<?> found = found(given);
     if (named != PolicyName.MM_PREFIX && !(found instanceof CompositeBackend<?, ?>)) {
       throw CliFailure.of(
           ErrorCode.INVALID_OPTION,

@@ -1,13 +1,13 @@
 package bifocal.cli.replay;
 
 import bifocal.cli.backend.BackendCatalog;
+import bifocal.cli.backend.MeasuredRoutes;
 import bifocal.cli.replay.Replay.Contender;
 import bifocal.core.backend.AttentionBackend;
 import bifocal.core.backend.AttentionRequest;
 import bifocal.core.backend.BackendValidator;
 import bifocal.core.backend.BackendValidator.Accepted;
 import bifocal.core.backend.BackendValidator.Scope;
-import bifocal.core.backend.Composed;
 import bifocal.core.backend.InvalidReason;
 import bifocal.core.backend.KvContract;
 import bifocal.core.backend.KvContract.Party;
@@ -68,26 +68,8 @@ record Contenders(
    *     children in these layers nothing was measured; else as {@link #required}
    */
   Contender measured(String name, MMPrefixAttentionRouting routing, Calibration times) {
-    if (!(required(name).backend() instanceof Composed pair)) {
-      throw BifocalException.of(
-          ErrorCode.INVALID_OPTION, "--calibration of " + name, "one backend", "a pair");
-    }
     MeasuredRouting measured =
-        new MeasuredRouting(routing, times, pair.childA().name(), pair.childB().name());
-    Seq<LayerGroup> unknown = groups.filter(group -> !measured.knows(group));
-    if (unknown.nonEmpty()) {
-      throw BifocalException.of(
-              ErrorCode.INVALID_OPTION,
-              "--calibration",
-              "nothing on "
-                  + pair.childA().name()
-                  + " and "
-                  + pair.childB().name()
-                  + " in layers "
-                  + unknown.map(LayerGroup::name).mkString(", "),
-              "times of both")
-          .withRemedy("measure again with " + times.provenance().command());
-    }
+        MeasuredRoutes.of(required(name).backend(), name, routing, times, groups);
     return new Contenders(catalog, measured, groups, device, blockSize).required(name);
   }
 

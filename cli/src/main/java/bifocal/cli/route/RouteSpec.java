@@ -18,6 +18,8 @@ import bifocal.core.tensor.DType;
 import bifocal.core.tensor.TensorView;
 import bifocal.routing.Lowering;
 import io.vavr.collection.Array;
+import io.vavr.collection.Seq;
+import io.vavr.collection.Vector;
 import io.vavr.control.Option;
 import java.io.ByteArrayInputStream;
 import java.io.IOException;
@@ -28,6 +30,10 @@ import java.util.Locale;
 
 /** A batch, the mask of the layers that will run it, and the policy to route it by. */
 record RouteSpec(RoutingPolicy policy, LayerGroup layers, CommonAttentionMetadata batch) {
+  /** What layers are when only routes by images are asked for. */
+  private static final int USUAL_HEAD_SIZE = 64;
+
+  private static final Seq<DType> TYPES = Vector.of(DType.BF16, DType.FP16, DType.FP32);
 
   /**
    * Reads a specification; see the command's documentation for its keys.
@@ -50,15 +56,30 @@ record RouteSpec(RoutingPolicy policy, LayerGroup layers, CommonAttentionMetadat
 
   private static RouteSpec of(JsonFields given) {
     JsonFields spec = given.allow("policy", "layers", "split", "lowering", "live", "requests");
-    AttentionMask mask = mask(spec.object("layers").allow("sliding_window", "mask"));
+    JsonFields layers = spec.object("layers").allow("sliding_window", "mask", "head_size", "dtype");
+    AttentionMask mask = mask(layers);
     PolicyName policy =
         PolicyName.of(spec.name("policy", PolicyName.MM_PREFIX.label(), PolicyName.labels()));
     // No child is known here that would lack a right window.
     Lowering lowering = spec.flag("lowering", false) ? Lowering.BOTH_WINDOWS : Lowering.OFF;
     return new RouteSpec(
         policy.policy(spec.flag("split", true), lowering),
-        LayerGroup.of("layers", Dense.decoder(1, 1, 64, DType.BF16, mask)),
+        LayerGroup.of("given", Dense.decoder(1, 1, headSize(layers), dtype(layers), mask)),
         batch(spec, mask));
+  }
+
+  private static int headSize(JsonFields layers) {
+    return layers.optionalCount("head_size").getOrElse(USUAL_HEAD_SIZE);
+  }
+
+  private static DType dtype(JsonFields layers) {
+    String name = layers.name("dtype", DType.BF16.label(), TYPES.map(DType::label));
+    return TYPES.find(type -> type.label().equals(name)).get();
+  }
+
+  /** The same batch by another policy. */
+  RouteSpec routedBy(RoutingPolicy other) {
+    return new RouteSpec(other, layers, batch);
   }
 
   /** Where the batch goes. */

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.within;
 
 import bifocal.cli.Main;
 import bifocal.cli.backend.BackendCatalog;
+import bifocal.cli.backend.MeasuredTable;
 import bifocal.cli.command.CommandRun;
 import bifocal.cli.command.CommandRunner;
 import bifocal.cli.command.Installed;
@@ -499,6 +500,50 @@ class AttendCommandTest {
         .contains("route none")
         .containsPattern("worst error +[0-9.e+-]+ at query token [0-9]+, head [0-9]+");
     assertThat(at(tensor("out"), 0)).isEqualTo(7f);
+  }
+
+  @Test
+  void measuredTimesChooseBetweenTheChildrenOfAPair() {
+    CaseFile file =
+        CaseFile.random(arena, 5, DType.FP32, 4, 2, 64, 40, 40, 40, 40)
+            .text("mask", "clamp_past")
+            .images(0, 4, 9);
+    Path table = MeasuredTable.write(folder, 1, 9, DType.FP32, 64);
+
+    CommandRun run = attend(file, "--check", "--calibration=" + table);
+
+    assertThat(run.status()).as(run.out() + run.err()).isZero();
+    assertThat(run.out()).contains("MEASURED").contains("routing measured: " + table);
+    assertThat(attend(file, "--check").out()).doesNotContain("MEASURED");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"--policy=child-a", "--no-split", "--lowering"})
+  void aChoiceThatIsNamedIsNotOverruled(String option) {
+    Path table = MeasuredTable.write(folder, 1, 9, DType.FP32, 64);
+
+    CommandRun run =
+        attend(
+            CaseFile.random(arena, 5, DType.FP32, 4, 2, 64, 4, 4),
+            option,
+            "--calibration=" + table);
+
+    assertThat(run.status()).isEqualTo(2);
+    assertThat(run.err()).contains("--calibration beside --");
+  }
+
+  @Test
+  void timesOfOneBackendAreNoChoice() {
+    Path table = MeasuredTable.write(folder, 1, 9, DType.FP32, 64);
+
+    CommandRun run =
+        attend(
+            CaseFile.random(arena, 5, DType.FP32, 4, 2, 64, 4, 4),
+            "--backend=CPU_ATTN",
+            "--calibration=" + table);
+
+    assertThat(run.status()).isEqualTo(2);
+    assertThat(run.err()).contains("--calibration of CPU_ATTN");
   }
 
   private TensorView out(CaseFile file) {

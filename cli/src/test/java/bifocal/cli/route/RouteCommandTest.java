@@ -3,12 +3,17 @@ package bifocal.cli.route;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import bifocal.cli.Main;
+import bifocal.cli.backend.MeasuredTable;
 import bifocal.cli.command.CommandRun;
+import bifocal.cli.command.Installed;
+import bifocal.core.device.Platform;
+import bifocal.core.tensor.DType;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.json.JsonMapper;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -117,6 +122,77 @@ class RouteCommandTest {
               CommandRun.of(
                   "", console -> Main.run(console, "route", "--spec=" + file, "--format=json")))
           .isEqualTo(route(SPEC, "--format", "json"));
+    }
+  }
+
+  @Nested
+  class Measured {
+    private static final String SPEC =
+        "{'layers':{'mask':'clamp_past','head_size':128},'requests':["
+            + "{'query_len':64,'seq_len':64,'images':[]},{'query_len':1,'seq_len':30}]}";
+
+    @TempDir private Path folder;
+
+    @BeforeEach
+    void needsTheCpu() {
+      Installed.require(Platform.CPU);
+    }
+
+    private String table(double general, double fast) {
+      return "--calibration=" + MeasuredTable.write(folder, general, fast, DType.BF16, 128);
+    }
+
+    @Test
+    void aFasterGeneralChildGetsWhatBothMayRun() {
+      CommandRun run = route(SPEC, table(1, 9), "--format=json");
+
+      assertThat(run.status()).as(run.err()).isZero();
+      assertThat(parsed(run).at("/requests/0/child").asText()).isEqualTo("A");
+      assertThat(parsed(run).at("/requests/0/code").asText()).isEqualTo("MEASURED");
+      assertThat(parsed(run).at("/requests/0/reason").asText()).contains("measured: ");
+    }
+
+    @Test
+    void aFasterFastChildKeepsWhatItHas() {
+      JsonNode answer = parsed(route(SPEC, table(9, 1), "--format=json"));
+
+      assertThat(answer.get("route").asText()).isEqualTo("B");
+      assertThat(answer.at("/requests/0/code").asText()).isEqualTo("NO_IMAGE_QUERY");
+      assertThat(answer.at("/requests/0/reason").asText()).contains("measured: ");
+    }
+
+    @Test
+    void layersThatWereNotMeasuredAreNamed() {
+      CommandRun run = route(SPEC.replace("128", "256"), table(1, 9));
+
+      assertThat(run.status()).isEqualTo(2);
+      assertThat(run.err())
+          .contains("nothing on FLEX_ATTENTION and CPU_ATTN in layers given (bf16, head size 256)");
+    }
+
+    @Test
+    void anotherPolicyIsNotOverruled() {
+      CommandRun run =
+          route(SPEC.replace("{'layers'", "{'policy':'child-b','layers'"), table(1, 9));
+
+      assertThat(run.status()).isEqualTo(2);
+      assertThat(run.err()).contains("--calibration beside another policy");
+    }
+
+    @Test
+    void aBackendThatIsNoPairIsRefused() {
+      CommandRun run = route(SPEC, table(1, 9), "--backend=CPU_ATTN");
+
+      assertThat(run.status()).isEqualTo(2);
+      assertThat(run.err()).contains("--calibration of CPU_ATTN").contains("a pair");
+    }
+
+    @Test
+    void aBackendWithoutATableIsRefused() {
+      CommandRun run = route(SPEC, "--backend=CPU_ATTN");
+
+      assertThat(run.status()).isEqualTo(2);
+      assertThat(run.err()).contains("--backend").contains("without --calibration");
     }
   }
 

@@ -174,6 +174,8 @@ public record StepCapsule(
     ObjectNode layers = spec.putObject("layers");
     layers.put("mask", group.mask().images().label());
     group.mask().window().forEach(window -> layers.put("sliding_window", window));
+    layers.put("head_size", group.spec().headSize());
+    layers.put("dtype", group.spec().dtype().label());
     spec.put("split", origin.split());
     spec.put("lowering", origin.lowering());
     var list = spec.putArray("requests");

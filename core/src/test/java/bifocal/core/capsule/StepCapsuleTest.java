@@ -87,7 +87,7 @@ class StepCapsuleTest {
             "capsule",
             "{\"backend\":\"A+B\",\"step\":12,\"group\":\"sliding\",\"layer\":\"layers.3\","
                 + "\"route\":\"SPLIT\",\"spec\":{\"layers\":{\"mask\":\"clamp_past\","
-                + "\"sliding_window\":8},\"split\":true,\"lowering\":false,\"requests\":["
+                + "\"sliding_window\":8,\"head_size\":1,\"dtype\":\"fp32\"},\"split\":true,\"lowering\":false,\"requests\":["
                 + "{\"query_len\":1,\"seq_len\":3,\"images\":[]},"
                 + "{\"query_len\":2,\"seq_len\":4,\"images\":[[2,3]]}]}}")
         .doesNotContainKeys("softcap", "k_scale");
