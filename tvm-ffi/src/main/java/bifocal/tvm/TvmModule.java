@@ -97,9 +97,10 @@ public final class TvmModule {
   }
 
   /**
-   * Answers the module from now on, on whatever thread it asks. A failure of the source is the
-   * cause of the exception that the caller of the module's function gets; the module is given
-   * nothing then.
+   * Answers the module from now on, on whatever thread it asks. If the source fails, the module is
+   * given nothing. On the thread of the call the failure is the cause of the exception that the
+   * caller gets; on a thread of the module's own it is lost, and only the module can say that it
+   * got nothing.
    *
    * @throws BifocalException {@code NATIVE_MISSING} if it does not ask
    */

@@ -47,7 +47,8 @@ record PageRows(ModuleKey.Xqa key, RunList runs, PageTable pages, int columns, i
 
   private static Option<PageRows> inPlace(ModuleKey.Xqa key, RunList runs, PageTable pages) {
     TensorView table = pages.inPlace();
-    boolean rows = table.stride(0) >= table.size(1) && table.stride(0) <= Integer.MAX_VALUE;
+    int longest = Integer.MAX_VALUE / key.pageSize();
+    boolean rows = table.stride(0) >= table.size(1) && table.stride(0) <= longest;
     for (int run = 1; run < runs.size(); run++) {
       rows &= runs.tableRow(run) == runs.tableRow(0) + run;
     }

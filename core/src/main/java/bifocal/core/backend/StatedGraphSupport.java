@@ -7,6 +7,7 @@ import java.lang.reflect.Modifier;
 import java.util.Arrays;
 import java.util.Set;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /**
  * Graph support as a backend states it for its own kernels. A class that is derived from another
@@ -81,8 +82,8 @@ public final class StatedGraphSupport {
         .anyMatch(method -> present.contains(signature(method)));
   }
 
-  private static java.util.stream.Stream<Class<?>> hierarchy(Class<?> type) {
-    return java.util.stream.Stream.<Class<?>>iterate(
+  private static Stream<Class<?>> hierarchy(Class<?> type) {
+    return Stream.<Class<?>>iterate(
         type, above -> above != null && above != Object.class, Class::getSuperclass);
   }
 

@@ -125,8 +125,8 @@ public final class GroupRuntime<M extends AttentionMetadata> implements AutoClos
    * use.
    */
   public M build(StepContext step, CommonAttentionMetadata batch) {
-    enter(step.launch());
     StepContext own = regionPrefix.isEmpty() ? step : step.child(regionPrefix);
+    enter(step.launch());
     try {
       return builder.build(own, group, batch);
     } catch (IllegalStateException | WrongThreadException e) {

@@ -95,9 +95,12 @@ public record Safetensors(Map<String, String> metadata, Map<String, TensorView> 
 
   /**
    * Whether a file begins as this format does, even one that is cut: no text does, since its length
-   * would be absurd.
+   * would be absurd. A pipe is none, and is not opened: who reads it next would find it empty.
    */
   public static boolean recognises(Path path) {
+    if (!Files.isRegularFile(path)) {
+      return false;
+    }
     try (FileChannel channel = FileChannel.open(path, StandardOpenOption.READ)) {
       ByteBuffer start = ByteBuffer.allocate(PREFIX + 1).order(ByteOrder.LITTLE_ENDIAN);
       long bytes = Math.min(channel.size(), start.capacity());
