@@ -20,7 +20,7 @@ public final class AmxLatent {
    * @param threads of the host that compute
    */
   public static int splits(int longest, int threads) {
-    return KvSplits.of(longest, threads);
+    return KvSplits.ofBegunRuns(longest, threads);
   }
 
   /** What speaks against a type of cache, as it was asked for. */
@@ -30,8 +30,7 @@ public final class AmxLatent {
         () ->
             new InvalidReason(
                 ReasonCode.KV_CACHE_DTYPE,
-                "AMX_MLA writes a cache of the model's own type, got kv_cache_dtype "
-                    + asked.label(),
+                "AMX_MLA takes no kv_cache_dtype but auto, got " + asked.label(),
                 asked,
                 "auto"));
   }

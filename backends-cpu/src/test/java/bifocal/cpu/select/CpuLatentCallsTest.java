@@ -14,9 +14,12 @@ class CpuLatentCallsTest {
 
   @ParameterizedTest(name = "{0} keys, {1} threads: {2} parts")
   @CsvSource({
+    "0, 8, 1",
     "1, 8, 1",
-    "1023, 8, 1",
+    "512, 8, 1",
+    "513, 8, 2",
     "1024, 8, 2",
+    "1025, 8, 4",
     "1536, 8, 4",
     "8192, 8, 16",
     "8704, 8, 16",
@@ -30,8 +33,7 @@ class CpuLatentCallsTest {
   @EnumSource(mode = EnumSource.Mode.EXCLUDE, names = "AUTO")
   void theCacheOnTilesIsOfTheModelsOwnType(KvCacheDtype asked) {
     assertThat(AmxLatent.cacheType(asked).map(InvalidReason::text))
-        .contains(
-            "AMX_MLA writes a cache of the model's own type, got kv_cache_dtype " + asked.label());
+        .contains("AMX_MLA takes no kv_cache_dtype but auto, got " + asked.label());
   }
 
   @Test

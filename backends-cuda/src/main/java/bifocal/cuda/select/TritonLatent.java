@@ -32,7 +32,9 @@ public final class TritonLatent {
    * @param batchInvariant whether results may not depend on the batch
    */
   public static int splits(int longest, int multiprocessors, boolean batchInvariant) {
-    return batchInvariant ? KvSplits.BATCH_INVARIANT : KvSplits.of(longest, multiprocessors);
+    return batchInvariant
+        ? KvSplits.BATCH_INVARIANT
+        : KvSplits.ofWholeRuns(longest, multiprocessors);
   }
 
   /** Type of the log-sum-exp for a type of query. */

@@ -140,8 +140,7 @@ class LatentCombinationTest {
       value = {
         "XPU_MLA_SPARSE | --platform xpu --use-sparse | FP8 kv is not supported with XPU MLA Sparse"
             + " yet",
-        "AMX_MLA | --cpu-isa amx | AMX_MLA writes a cache of the model's own type, got"
-            + " kv_cache_dtype fp8",
+        "AMX_MLA | --cpu-isa amx | AMX_MLA takes no kv_cache_dtype but auto, got fp8",
       })
   void otherPlatformsObjectToQuantisedCachesByThemselves(
       String name, String arguments, String expected) {

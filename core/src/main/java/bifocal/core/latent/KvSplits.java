@@ -21,7 +21,22 @@ public final class KvSplits {
    * @param units multiprocessors of the device, or threads of the host
    * @throws BifocalException {@code INVALID_PARAMETER} for a negative length or no unit
    */
-  public static int of(int longest, int units) {
+  public static int ofWholeRuns(int longest, int units) {
+    return of(longest, Math.floorDiv(longest, TOKENS_OF_A_SPLIT), units);
+  }
+
+  /**
+   * The same with a run that the longest sequence has only begun.
+   *
+   * @param longest keys of the longest sequence, in tokens; 0 when there is none
+   * @param units multiprocessors of the device, or threads of the host
+   * @throws BifocalException {@code INVALID_PARAMETER} for a negative length or no unit
+   */
+  public static int ofBegunRuns(int longest, int units) {
+    return of(longest, Math.ceilDiv(longest, TOKENS_OF_A_SPLIT), units);
+  }
+
+  private static int of(int longest, int runs, int units) {
     if (longest < 0 || units < 1) {
       throw BifocalException.of(
           ErrorCode.INVALID_PARAMETER,
@@ -29,8 +44,7 @@ public final class KvSplits {
           longest + " and " + units,
           "at least 0 keys and 1 unit");
     }
-    long parts = nextPowerOfTwo(Math.max(1, longest / TOKENS_OF_A_SPLIT));
-    return (int) Math.min(parts, (long) units * SPLITS_OF_A_UNIT);
+    return (int) Math.min(nextPowerOfTwo(Math.max(1, runs)), (long) units * SPLITS_OF_A_UNIT);
   }
 
   private static long nextPowerOfTwo(int number) {

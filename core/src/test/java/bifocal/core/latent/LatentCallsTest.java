@@ -45,13 +45,13 @@ class LatentCallsTest {
     "2147483647, 2147483647, 4194304",
   })
   void keysAreCutIntoPartsByLengthAndUnits(int longest, int units, int parts) {
-    assertThat(KvSplits.of(longest, units)).isEqualTo(parts);
+    assertThat(KvSplits.ofWholeRuns(longest, units)).isEqualTo(parts);
   }
 
   @ParameterizedTest(name = "{0} keys, {1} units")
   @CsvSource({"-1, 1", "512, 0"})
   void keysOfNoLengthAndNoUnitsAreRefused(int longest, int units) {
-    assertThatThrownBy(() -> KvSplits.of(longest, units))
+    assertThatThrownBy(() -> KvSplits.ofWholeRuns(longest, units))
         .isInstanceOf(BifocalException.class)
         .hasMessageContaining("keys and units");
   }
