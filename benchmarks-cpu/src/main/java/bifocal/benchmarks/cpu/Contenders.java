@@ -8,6 +8,7 @@ import bifocal.core.backend.AttentionImpl;
 import bifocal.core.backend.AttentionMetadata;
 import bifocal.core.error.BifocalException;
 import bifocal.core.layer.LayerParameters;
+import bifocal.core.route.RoutingPolicy;
 import bifocal.cpu.attention.CpuAttnBackend;
 import bifocal.cpu.attention.CpuRuntime;
 import bifocal.cpu.attention.FlexAttentionBackend;
@@ -103,6 +104,18 @@ final class Contenders {
         contender(CpuAttnBackend.NAME.value(), scene, backend(scene.work(), runtime)));
   }
 
+  /** The composite by each way to route, and its general child. */
+  Seq<Contender> routes(Scene scene, int count) {
+    CpuRuntime runtime = new CpuRuntime(kernels, threads(count));
+    MMPrefixAttentionRouting split = new MMPrefixAttentionRouting();
+    return Vector.of(
+        contender(
+            CompositeRow.LOWERED, scene, pair(runtime, split.withLowering(Lowering.BOTH_WINDOWS))),
+        contender(CompositeRow.SPLIT, scene, pair(runtime, split)),
+        contender(CompositeRow.WHOLE_BATCH, scene, pair(runtime, split.wholeBatch())),
+        contender(FlexAttentionBackend.NAME.value(), scene, new FlexAttentionBackend(runtime)));
+  }
+
   private Contender contender(String name, Scene scene, CpuKernels chosen, int count) {
     return contender(name, scene, backend(scene.work(), new CpuRuntime(chosen, threads(count))));
   }
@@ -114,13 +127,14 @@ final class Contenders {
 
   /** The fast child, or where there are images both, with images lowered to the fast one. */
   private static AttentionBackend<?> backend(Work work, CpuRuntime runtime) {
-    CpuAttnBackend fast = new CpuAttnBackend(runtime);
     return work.mask().seesImages()
-        ? CompositeBackends.createCompositeBackendOrThrow(
-            new FlexAttentionBackend(runtime),
-            fast,
-            new MMPrefixAttentionRouting().withLowering(Lowering.BOTH_WINDOWS))
-        : fast;
+        ? pair(runtime, new MMPrefixAttentionRouting().withLowering(Lowering.BOTH_WINDOWS))
+        : new CpuAttnBackend(runtime);
+  }
+
+  private static AttentionBackend<?> pair(CpuRuntime runtime, RoutingPolicy policy) {
+    return CompositeBackends.createCompositeBackendOrThrow(
+        new FlexAttentionBackend(runtime), new CpuAttnBackend(runtime), policy);
   }
 
   private CpuThreads threads(int count) {

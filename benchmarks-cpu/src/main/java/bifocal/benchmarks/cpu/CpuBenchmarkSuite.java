@@ -32,6 +32,7 @@ public final class CpuBenchmarkSuite implements BenchmarkSuite {
     Contenders contenders = new Contenders(request.peers());
     Seq<Row> rows = Vector.empty();
     Seq<WriteRow> writes = Vector.empty();
+    Seq<CompositeRow> composite = Vector.empty();
     try (MachinePeaks peaks = new MachinePeaks(Peaks.load())) {
       Seq<Planned> plan = request.quick() ? Works.quick() : Works.all();
       for (Planned planned : plan.filter(p -> request.wants(p.work().name()))) {
@@ -42,9 +43,18 @@ public final class CpuBenchmarkSuite implements BenchmarkSuite {
       request.progress().accept(WriteRow.NAME);
       writes = KvWrites.measure(contenders);
     }
+    if (!request.quick() && request.wants(CompositeRow.NAME)) {
+      composite = CompositeSteps.measure(contenders, request);
+    }
     CpuResults results =
         new CpuResults(
-            rows, writes, Goals.of(rows, writes), before, Host.now(), contenders.versions());
+            rows,
+            writes,
+            composite,
+            Goals.of(rows, writes, composite),
+            before,
+            Host.now(),
+            contenders.versions());
     return new BenchmarkReport(
         ResultsText.of(results),
         results,

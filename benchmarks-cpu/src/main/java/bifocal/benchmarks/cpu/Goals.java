@@ -1,5 +1,6 @@
 package bifocal.benchmarks.cpu;
 
+import bifocal.benchmarks.cpu.ffi.Peaks;
 import io.vavr.collection.Seq;
 import io.vavr.collection.Vector;
 import io.vavr.control.Option;
@@ -19,11 +20,13 @@ final class Goals {
     this.rows = rows;
   }
 
-  static Seq<Goal> of(Seq<Row> rows, Seq<WriteRow> writes) {
+  static Seq<Goal> of(Seq<Row> rows, Seq<WriteRow> writes, Seq<CompositeRow> composite) {
     Goals goals = new Goals(rows);
     for (String prefill : new String[] {Works.PREFILL, Works.PREFILL_WIDE}) {
       goals.beside(prefill, BF16, 1, 5.5, 80, 2.1);
+      goals.dotProducts(prefill, 1, 80);
       goals.beside(prefill, BF16, 2, 5.0, 72, 2.1);
+      goals.dotProducts(prefill, 2, 72);
       goals.beside(prefill, FP32, 1, 2.8, 85, 2.4);
       goals.beside(prefill, FP32, 2, 2.6, 78, 2.4);
     }
@@ -39,6 +42,7 @@ final class Goals {
     goals.threads();
     goals.growth();
     goals.writes(writes);
+    goals.composite(composite);
     return Vector.ofAll(goals.goals);
   }
 
@@ -70,6 +74,18 @@ final class Goals {
 
   private void peak(String work, String dtype, int threads, double wanted) {
     want(work, dtype, threads, "percent of the peak", wanted, Row::percentPeak);
+  }
+
+  /** Beside the highest peak, which on matrix tiles is another. */
+  private void dotProducts(String work, int threads, double wanted) {
+    String dot = Peaks.Instruction.DOT.label();
+    want(
+        work,
+        BF16,
+        threads,
+        "percent of the peak of " + dot,
+        wanted,
+        row -> row.peaks().get(dot).map(peak -> 100 * row.ours() / peak));
   }
 
   private void want(
@@ -135,20 +151,15 @@ final class Goals {
   }
 
   private void threads() {
-    for (String work : new String[] {Works.PREFILL, Works.PREFILL_WIDE}) {
-      for (String dtype : new String[] {BF16, FP32}) {
-        ours(work, dtype, 1)
-            .forEach(
-                one ->
-                    ours(work, dtype, 2)
-                        .forEach(
-                            two ->
-                                goals.add(
-                                    Goal.atLeast(
-                                        work + ", " + dtype + ": two threads over one",
-                                        1.85,
-                                        two / one))));
-      }
+    for (Row one : rows.filter(row -> row.threads() == 1)) {
+      ours(one.work(), one.dtype(), 2)
+          .forEach(
+              two ->
+                  goals.add(
+                      Goal.atLeast(
+                          one.work() + ", " + one.dtype() + ": two threads over one",
+                          1.85,
+                          two / one.ours())));
     }
   }
 
@@ -187,6 +198,25 @@ final class Goals {
                                     write.work() + ", bf16: percent of the prefill's time",
                                     3,
                                     100 * write.microseconds() / prefillMicros(rate)))));
+  }
+
+  /** The step that suffers most from being routed, and the routes among each other. */
+  private void composite(Seq<CompositeRow> all) {
+    for (int threads : all.map(CompositeRow::threads).distinct()) {
+      Seq<CompositeRow> steps = all.filter(row -> row.threads() == threads);
+      String name = CompositeRow.NAME + ", " + threads + "T: ";
+      steps
+          .flatMap(CompositeRow::overBestChild)
+          .min()
+          .forEach(
+              worst ->
+                  goals.add(Goal.atLeast(name + "slowest step over the best child", 0.98, worst)));
+      for (String route : new String[] {CompositeRow.SPLIT, CompositeRow.LOWERED}) {
+        CompositeRow.ratio(steps, CompositeRow.WHOLE_BATCH, route)
+            .forEach(
+                ratio -> goals.add(Goal.atLeast(name + route + " over whole batches", 1, ratio)));
+      }
+    }
   }
 
   private static double prefillMicros(double gigaflops) {

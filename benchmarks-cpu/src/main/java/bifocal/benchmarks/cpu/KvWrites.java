@@ -26,7 +26,9 @@ final class KvWrites {
           Tuple.of(DType.FP32, KvCacheDtype.AUTO),
           Tuple.of(DType.FP16, KvCacheDtype.AUTO),
           Tuple.of(DType.BF16, KvCacheDtype.FP8_E4M3),
-          Tuple.of(DType.BF16, KvCacheDtype.FP8_E5M2));
+          Tuple.of(DType.BF16, KvCacheDtype.FP8_E5M2),
+          Tuple.of(DType.BF16, KvCacheDtype.INT8_PER_TOKEN_HEAD),
+          Tuple.of(DType.BF16, KvCacheDtype.FP8_PER_TOKEN_HEAD));
 
   private KvWrites() {}
 

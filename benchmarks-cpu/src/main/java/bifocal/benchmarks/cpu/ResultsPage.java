@@ -1,5 +1,8 @@
 package bifocal.benchmarks.cpu;
 
+import bifocal.cpu.attention.CpuAttnBackend;
+import bifocal.cpu.attention.FlexAttentionBackend;
+import io.vavr.collection.Seq;
 import io.vavr.control.Option;
 import java.util.Locale;
 
@@ -52,6 +55,9 @@ final class ResultsPage {
                         write.microseconds(),
                         write.copyMicroseconds(),
                         write.ratio())));
+    if (results.composite().nonEmpty()) {
+      page.append(steps(results.composite()));
+    }
     page.append(
         """
 
@@ -72,6 +78,52 @@ final class ResultsPage {
                         goal.reached(),
                         goal.met() ? "met" : "missed")));
     return page.toString();
+  }
+
+  private static String steps(Seq<CompositeRow> rows) {
+    Seq<String> contenders =
+        CompositeRow.ROUTES
+            .append(FlexAttentionBackend.NAME.value())
+            .append(CpuAttnBackend.NAME.value());
+    StringBuilder table = new StringBuilder();
+    table.append(
+        """
+
+        Steps of the default `bifocal replay`, all that hold an image query (\\*) and as many of the others, in bf16, head size 128:
+        milliseconds of one layer through the composite on each of its routes and through its children alone.
+
+        | step | requests | query tokens | threads | %s |
+        | --- | --- | --- | --- |%s
+        """
+            .formatted(contenders.mkString(" | "), " --- |".repeat(contenders.size())));
+    rows.forEach(
+        row ->
+            table.append(
+                String.format(
+                    Locale.ROOT,
+                    "| %d%s | %d | %d | %d | %s |%n",
+                    row.step(),
+                    row.imageQuery() ? " \\*" : "",
+                    row.requests(),
+                    row.queryTokens(),
+                    row.threads(),
+                    contenders
+                        .map(name -> row.time(name).map(ResultsPage::millis).getOrElse(""))
+                        .mkString(" | "))));
+    CompositeRow.ratio(rows, FlexAttentionBackend.NAME.value(), CompositeRow.LOWERED)
+        .forEach(
+            ratio ->
+                table.append(
+                    String.format(
+                        Locale.ROOT,
+                        "%nOver all of them %s takes %.2f times the time of the composite.%n",
+                        FlexAttentionBackend.NAME,
+                        ratio)));
+    return table.toString();
+  }
+
+  private static String millis(double microseconds) {
+    return String.format(Locale.ROOT, "%.2f", microseconds / 1e3);
   }
 
   private static String line(Row row) {

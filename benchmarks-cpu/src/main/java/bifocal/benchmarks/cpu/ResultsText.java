@@ -44,6 +44,20 @@ final class ResultsText {
                             write.microseconds(),
                             write.copyMicroseconds(),
                             write.ratio())));
+    results
+        .composite()
+        .forEach(
+            row ->
+                text.append(
+                    "%-36s %-14s %2dT %s us%n"
+                        .formatted(
+                            CompositeRow.NAME + ", step " + row.step(),
+                            row.queryTokens() + (row.imageQuery() ? ", image" : ""),
+                            row.threads(),
+                            row.microseconds()
+                                .map(
+                                    time -> String.format(Locale.ROOT, "%s %.0f", time._1, time._2))
+                                .mkString(", "))));
     text.append(System.lineSeparator());
     results
         .goals()

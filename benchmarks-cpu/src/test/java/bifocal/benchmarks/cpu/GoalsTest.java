@@ -1,6 +1,7 @@
 package bifocal.benchmarks.cpu;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.tuple;
 
 import io.vavr.collection.HashMap;
 import io.vavr.collection.Map;
@@ -32,6 +33,7 @@ final class GoalsTest {
             Goals.of(
                 Vector.of(
                     row(Works.DECODE, "bf16", 1, 100), row(Works.DECODE, "bf16/fp8_e4m3", 1, 75)),
+                Vector.empty(),
                 Vector.empty()))
         .filteredOn(goal -> goal.what().contains("tokens"))
         .singleElement()
@@ -45,6 +47,7 @@ final class GoalsTest {
             Goals.of(
                 Vector.of(
                     row(Works.CAUSAL_LONG, "bf16", 1, 900), row(Works.WINDOW, "bf16", 1, 600)),
+                Vector.empty(),
                 Vector.empty()))
         .singleElement()
         .returns(1.5, Goal::reached)
@@ -53,7 +56,63 @@ final class GoalsTest {
 
   @Test
   void whatWasNotMeasuredIsNoGoal() {
-    assertThat(Goals.of(Vector.empty(), Vector.empty())).isEmpty();
+    assertThat(Goals.of(Vector.empty(), Vector.empty(), Vector.empty())).isEmpty();
+  }
+
+  @Test
+  void dotProductsHaveTheirOwnPeakBesideTheHighest() {
+    Row tiles =
+        new Row(
+            Works.PREFILL,
+            "bf16",
+            1,
+            90,
+            Option.none(),
+            HashMap.empty(),
+            Option.none(),
+            Option.some(9.0),
+            "GFLOP/s",
+            "native-amx",
+            HashMap.of("vdpbf16ps", 100.0, "tdpbf16ps", 1000.0),
+            Option.none());
+
+    assertThat(Goals.of(Vector.of(tiles), Vector.empty(), Vector.empty()))
+        .extracting(Goal::reached, Goal::met)
+        .containsExactlyInAnyOrder(tuple(9.0, false), tuple(90.0, true));
+  }
+
+  @Test
+  void theSlowestStepOfACompositeCountsAgainstTheBestChildThatCanDoIt() {
+    CompositeRow image =
+        composite(
+            7,
+            HashMap.of(
+                "lowered", 50.0, "split", 80.0, "whole batch", 100.0, "FLEX_ATTENTION", 100.0));
+    CompositeRow text =
+        composite(
+            8,
+            HashMap.of(
+                "lowered",
+                100.0,
+                "split",
+                100.0,
+                "whole batch",
+                100.0,
+                "FLEX_ATTENTION",
+                120.0,
+                "CPU_ATTN",
+                90.0));
+
+    assertThat(Goals.of(Vector.empty(), Vector.empty(), Vector.of(image, text)))
+        .extracting(Goal::what, Goal::reached, Goal::met)
+        .containsExactlyInAnyOrder(
+            tuple("composite on a trace, 1T: slowest step over the best child", 0.9, false),
+            tuple("composite on a trace, 1T: split over whole batches", 200.0 / 180, true),
+            tuple("composite on a trace, 1T: lowered over whole batches", 200.0 / 150, true));
+  }
+
+  private static CompositeRow composite(int step, Map<String, Double> times) {
+    return new CompositeRow(step, 1, 100, times.size() == 4, 1, times);
   }
 
   @Test
@@ -63,6 +122,7 @@ final class GoalsTest {
                 Vector.of(
                     row("decode growth 1024", "bf16", 1, 12),
                     row("decode growth 65536", "bf16", 1, 10)),
+                Vector.empty(),
                 Vector.empty()))
         .singleElement()
         .returns(1.2, Goal::reached)

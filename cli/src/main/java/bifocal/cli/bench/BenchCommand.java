@@ -5,6 +5,7 @@ import bifocal.cli.command.Console;
 import bifocal.cli.command.ExitStatus;
 import bifocal.cli.command.JsonText;
 import bifocal.cli.command.OutputOptions;
+import bifocal.cli.replay.ReplayedSteps;
 import bifocal.core.bench.BenchmarkReport;
 import bifocal.core.bench.BenchmarkRequest;
 import bifocal.core.bench.BenchmarkSuite;
@@ -98,7 +99,8 @@ public final class BenchCommand implements Callable<Integer> {
             quick,
             io.vavr.control.Option.ofOptional(only),
             io.vavr.control.Option.of(System.getProperty(PEERS)).map(Path::of),
-            console.err()::println);
+            console.err()::println,
+            ReplayedSteps.ofTheDefault());
     if (calibrate) {
       return calibrate(request);
     }

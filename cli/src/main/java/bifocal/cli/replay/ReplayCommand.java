@@ -54,6 +54,12 @@ import picocli.CommandLine.Spec;
 public final class ReplayCommand implements Callable<Integer> {
   private static final int BLOCK_SIZE = 64;
   private static final int MOST_LAYERS = 10_000;
+  static final String MODEL = "gemma-4-31b";
+  static final int FIRST = 128;
+  static final int REQUESTS = 16;
+  static final int MAX_BATCHED_TOKENS = 2048;
+  static final int MAX_SEQS = 16;
+  static final long SEED = 1;
   private static final String AUTOMATIC = "auto";
   private static final String DEFAULT_FOLDER = "target/replay";
 
@@ -71,7 +77,7 @@ public final class ReplayCommand implements Callable<Integer> {
       names = "--model",
       paramLabel = "ID",
       description = "Whose shapes (default ${DEFAULT-VALUE}).")
-  private String model = "gemma-4-31b";
+  private String model = MODEL;
 
   @Option(
       names = "--platform",
@@ -97,13 +103,13 @@ public final class ReplayCommand implements Callable<Integer> {
       names = "--first",
       paramLabel = "ROW",
       description = "First row of the trace, from 0 (default ${DEFAULT-VALUE}).")
-  private int first = 128;
+  private int first = FIRST;
 
   @Option(
       names = "--requests",
       paramLabel = "N",
       description = "Requests to serve (default ${DEFAULT-VALUE}).")
-  private int requests = 16;
+  private int requests = REQUESTS;
 
   @Option(
       names = "--layers",
@@ -115,13 +121,13 @@ public final class ReplayCommand implements Callable<Integer> {
       names = "--max-num-batched-tokens",
       paramLabel = "N",
       description = "Query tokens of a step (default ${DEFAULT-VALUE}).")
-  private int maxBatchedTokens = 2048;
+  private int maxBatchedTokens = MAX_BATCHED_TOKENS;
 
   @Option(
       names = "--max-num-seqs",
       paramLabel = "N",
       description = "Requests of a step (default ${DEFAULT-VALUE}).")
-  private int maxSeqs = 16;
+  private int maxSeqs = MAX_SEQS;
 
   @Option(
       names = "--image-count",
@@ -201,7 +207,7 @@ public final class ReplayCommand implements Callable<Integer> {
       names = "--seed",
       paramLabel = "N",
       description = "Seed of tensors, image places and checks (default ${DEFAULT-VALUE}).")
-  private long seed = 1;
+  private long seed = SEED;
 
   @Mixin private final OutputOptions output = new OutputOptions();
 
