@@ -8,6 +8,8 @@
 #define MOST_ROWS(TILES) ((TILES) ? 512 : 384)
 // Rows that pass through the scores at a time, likewise.
 #define BLOCK_ROWS(TILES) ((TILES) ? 32 : 48)
+// Products of slots that one step of a loop makes: of a register tile, or of four matrix tiles.
+#define PRODUCTS_OF_A_STEP(TILES) ((TILES) ? 32 * 32 * 16 : TILE_ROWS * TILE_SUB_BLOCKS * 16)
 // Taken off the scores of a row that has seen none on matrix tiles, so that any is far above.
 #define NO_MAXIMUM -3.4e38f
 
@@ -114,7 +116,7 @@ struct work {
     float factor;
     int transformed;
     struct transform transform;
-    uint32_t started; // bits of blocks of rows with something in o, where it is made of matrix tiles
+    uint32_t started; // bits of blocks of rows whose queries are packed; on matrix tiles, that have something in o
     void *q;
     float *o, *s, *maximum, *sum, *shift, *correction;
     int32_t *key_first, *key_last; // per token, inclusive; none visible: first > last
@@ -192,14 +194,20 @@ static void pack_tile_row(const uint16_t *from, int n, int steps, int64_t row, i
     }
 }
 
-static void pack_queries(struct work *w) {
+// The queries of a token that belong to the item's group.
+static const void *queries_of(const struct work *w, int token) {
+    const bifocal_cpu_params *p = w->params;
+    const int64_t row = (int64_t)w->item->query_first + w->first_token + token;
+    const int64_t at = row * p->q_token_stride + (int64_t)w->item->kv_head * w->plan->group * w->plan->head_k;
+    return bytes_at(p->q, at * element_bytes(p->q_dtype));
+}
+
+static void pack_queries(struct work *w, int first, int count) {
     const bifocal_cpu_params *p = w->params;
     const int n = w->plan->head_k;
     const int64_t width = (int64_t)w->plan->group * n;
-    for (int i = 0; i < w->tokens; i++) {
-        const int64_t token = (int64_t)w->item->query_first + w->first_token + i;
-        const int64_t at = token * p->q_token_stride + w->item->kv_head * width;
-        const void *from = bytes_at(p->q, at * element_bytes(p->q_dtype));
+    for (int i = first; i < first + count; i++) {
+        const void *from = queries_of(w, i);
         const int64_t row = place_of(w->plan, i);
         if (w->plan->tiles && !w->few) {
             for (int g = 0; g < w->plan->group; g++) {
@@ -296,6 +304,14 @@ static void softmax_rows(struct work *w, int first_row, int rows, int from, int 
     }
 }
 
+// Where the heads of the item's group belong, for one token.
+static char *output_of(const struct work *w, int token) {
+    const bifocal_cpu_params *p = w->params;
+    const int64_t row = (int64_t)w->item->query_first + w->first_token + token;
+    const int64_t at = row * p->out_token_stride + (int64_t)w->item->kv_head * w->plan->group * w->plan->head_v;
+    return (char *)p->out + at * element_bytes(p->out_dtype);
+}
+
 // A row of O side by side.
 static const float *row_of_o(const struct work *w, int64_t row) {
     const struct plan *plan = w->plan;
@@ -340,10 +356,10 @@ static void finish_rows(struct work *w) {
             p->partial_lse[row] = sum != 0 ? maximum * LN2 + logf(sum) : -INFINITY;
             continue;
         }
-        const int64_t token = (int64_t)it->query_first + i;
-        const int64_t at = token * p->out_token_stride + (int64_t)head * plan->head_v;
-        from_floats(p->out_dtype, o, plan->head_v, factor, (char *)p->out + at * element_bytes(p->out_dtype));
+        char *out = output_of(w, r / plan->group) + (int64_t)(r % plan->group) * plan->head_v * element_bytes(p->out_dtype);
+        from_floats(p->out_dtype, o, plan->head_v, factor, out);
         if (p->lse) {
+            const int64_t token = (int64_t)it->query_first + i;
             p->lse[token * p->lse_token_stride + head] = sum != 0 ? maximum * LN2 + logf(sum) : -INFINITY;
         }
     }
@@ -414,17 +430,53 @@ static void load_tile(const struct work *w, int from, int count, struct tile *ti
 #include "attend_amx.h"
 #endif
 
-// Lines of the tile at `from` to ask for while the one before it is computed.
-static void look_ahead(const struct work *w, int from, int count, struct stream *s) {
-    s->next = 0;
-    s->count = 0;
-    for (int j = 0; j < count; j++) {
-        s->at[s->count++] = sub_block_k(w, from + j * 16);
-        s->at[s->count++] = sub_block_v(w, from + j * 16);
+static int tokens_at(const struct work *w, int from) { return smaller(w->plan->tile_tokens, larger(0, w->end_key - from)); }
+
+static int block_count(const struct work *w) { return (w->tokens + w->plan->block_tokens - 1) / w->plan->block_tokens; }
+
+// Queries of a block of rows, or where its output will be.
+static void add_rows(const struct work *w, int block, int output, struct stream *s) {
+    const struct plan *plan = w->plan;
+    const bifocal_cpu_params *p = w->params;
+    for (int i = block * plan->block_tokens; i < smaller((block + 1) * plan->block_tokens, w->tokens); i++) {
+        if (output) {
+            add_part(s, output_of(w, i), (int64_t)plan->group * plan->head_v * element_bytes(p->out_dtype));
+        } else {
+            add_part(s, queries_of(w, i), (int64_t)plan->group * plan->head_k * element_bytes(p->q_dtype));
+        }
     }
 }
 
-static int tokens_at(const struct work *w, int from) { return smaller(w->plan->tile_tokens, larger(0, w->end_key - from)); }
+// What to ask for while the tile at `from` is computed: queries of the blocks of rows that follow the first, the next tile, and behind
+// the last tile the output.
+static void look_ahead(const struct work *w, int from, struct stream *s) {
+    const struct plan *plan = w->plan;
+    const bifocal_cpu_cache *c = &w->params->cache;
+    const int next = from + plan->tile_tokens;
+    const int sub_blocks = (tokens_at(w, next) + 15) / 16;
+    const int blocks = block_count(w);
+    s->count = s->next = 0;
+    s->taken = 0;
+    for (int b = 0, j = 0; b < blocks; b++) {
+        if (from == w->first_key && b + 1 < blocks) {
+            add_rows(w, b + 1, 0, s);
+        }
+        for (; j < (b + 1) * sub_blocks / blocks; j++) {
+            add_part(s, sub_block_k(w, next + j * 16), (int64_t)16 * plan->head_k * element_bytes(c->dtype));
+            add_part(s, sub_block_v(w, next + j * 16), (int64_t)16 * plan->head_v * element_bytes(c->dtype));
+        }
+        if (sub_blocks == 0 && w->item->partial_row < 0) {
+            add_rows(w, b, 1, s);
+        }
+    }
+    int64_t bytes = 0;
+    for (int i = 0; i < s->count; i++) {
+        bytes += s->parts[i].bytes;
+    }
+    // Up to half of the last tile is behind a causal mask, and computes nothing.
+    const int64_t products = (int64_t)w->rows * tokens_at(w, from) / (sub_blocks ? 1 : 2) * plan->slots_k;
+    s->pace = clip(bytes / (products / PRODUCTS_OF_A_STEP(plan->tiles) + 1) + 1, 1, plan->tiles ? 1024 : 64);
+}
 
 static void attend_tiles(struct work *w) {
     const struct plan *plan = w->plan;
@@ -438,8 +490,7 @@ static void attend_tiles(struct work *w) {
     for (int from = w->first_key; from < w->end_key; from += plan->tile_tokens) {
         const int n = tokens_at(w, from);
         load_tile(w, from, (n + 15) / 16, &tile);
-        const int next = from + plan->tile_tokens;
-        look_ahead(w, next, (tokens_at(w, next) + 15) / 16, &later);
+        look_ahead(w, from, &later);
         const float *k_scales, *v_scales;
         tile_scales(w, from, n, &k_scales, &v_scales);
         for (int token = 0; token < w->tokens; token += plan->block_tokens) {
@@ -468,10 +519,15 @@ static void attend_tiles(struct work *w) {
             const float *factor = w->correction + row;
             const float *block_k_scales = k_scales ? k_scales + j * 16 : 0;
             const float *block_v_scales = v_scales ? v_scales + j * 16 : 0;
+            const uint32_t bit = 1u << token / plan->block_tokens;
+            const int fresh = !(w->started & bit);
+            if (fresh) {
+                pack_queries(w, token, tokens);
+            }
+            w->started |= bit;
 #if HAS_TILES
             if (plan->tiles) {
                 struct block *block = line.before == line.blocks ? line.blocks + 1 : line.blocks;
-                const uint32_t bit = 1u << token / plan->block_tokens;
                 *block = (struct block){
                     .w = w,
                     .state = {w->maximum + row, w->sum + (int64_t)row * LANES, w->shift + row, w->correction + row},
@@ -488,9 +544,8 @@ static void attend_tiles(struct work *w) {
                     .lowest_end = INT32_MAX,
                     .factor = w->factor,
                     .careful = block_v_scales != 0,
-                    .fresh = !(w->started & bit),
+                    .fresh = fresh,
                 };
-                w->started |= bit;
                 for (int i = token; i < token + tokens; i++) {
                     block->highest_first = larger(block->highest_first, w->key_first[i]);
                     block->lowest_end = smaller(block->lowest_end, w->key_last[i] + 1);
@@ -620,14 +675,13 @@ static void attend_part(struct work *w) {
     }
     w->started = 0;
     if (!on_tiles) {
-        const int blocks = (w->tokens + plan->block_tokens - 1) / plan->block_tokens;
-        memset(w->o, 0, (size_t)blocks * (size_t)plan->block_rows * (size_t)plan->padded_v * 4);
+        memset(w->o, 0, (size_t)block_count(w) * (size_t)plan->block_rows * (size_t)plan->padded_v * 4);
     }
     // Processors with matrix tiles are slower at vdpbf16ps than at widening and multiplying floats.
     w->in_bf16 = plan->in_bf16 && !(plan->tiles && w->few);
     if (w->first_key < w->end_key) {
-        pack_queries(w);
         if (w->few) {
+            pack_queries(w, 0, w->tokens);
             attend_few(w);
         } else {
             attend_tiles(w);

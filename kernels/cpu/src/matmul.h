@@ -45,9 +45,9 @@ INLINE vf multiply(const int dot, vf c, const int32_t *a, slots b) {
     return vf_fma(vf_set(*(const float *)a), b.f, c);
 }
 
-// s[R][C * 16] = q[R][n] . k. Beside each slot one line of what will be needed later is asked for.
+// s[R][C * 16] = q[R][n] . k. Beside each slot some of what will be needed later is asked for, `pace` bytes further each time.
 INLINE void qk_tile(const int dot, const int R, const int C, const int32_t *q, int64_t q_stride, const int32_t *const *k,
-                    int n, float *s, int64_t s_stride, const char *later) {
+                    int n, float *s, int64_t s_stride, const char *later, int64_t pace) {
     vf sum[TILE_ROWS][TILE_SUB_BLOCKS * VECTORS];
     const int32_t *base[TILE_SUB_BLOCKS];
     UNROLL for (int c = 0; c < C; c++) {
@@ -59,7 +59,8 @@ INLINE void qk_tile(const int dot, const int R, const int C, const int32_t *q, i
         }
     }
     for (int d = 0; d < n; d++) {
-        __builtin_prefetch(later + (int64_t)d * 64, 0, 2);
+        __builtin_prefetch(later, 0, 2);
+        later += pace;
         slots b[TILE_SUB_BLOCKS * VECTORS];
         UNROLL for (int c = 0; c < C * VECTORS; c++) {
             b[c] = load_slots(dot, base[c / VECTORS] + (int64_t)d * 16 + c % VECTORS * LANES);
@@ -114,23 +115,46 @@ INLINE void pv_tile(const int dot, const int R, const int C, const int32_t *p, i
 // Slots of a panel of V that stay in the first-level cache while all rows pass.
 #define PV_SLOTS 128
 
-// Next lines that the products ask for, sub-block after sub-block of the next tile.
+// Memory that will be needed later, in the order of its need. The products ask for it, a little beside each of their steps: what is
+// asked for at once waits for memory, and the products' own loads with it.
+#define MOST_PARTS (2 * 512 / 16 + 2 * 512) // of a tile of keys; queries and outputs of an item
 struct stream {
-    const char *at[2 * 512 / 16];
-    int count;
-    int next;
+    struct {
+        const char *at;
+        int64_t bytes;
+    } parts[MOST_PARTS];
+    int count, next;
+    int64_t taken; // of the next part
+    int64_t pace;  // bytes beside each step
 };
 
-static const char *next_of(struct stream *s, const void *otherwise) {
-    return s->next < s->count ? s->at[s->next++] : otherwise;
+static void add_part(struct stream *s, const void *at, int64_t bytes) {
+    s->parts[s->count].at = at;
+    s->parts[s->count++].bytes = bytes;
+}
+
+// What to ask for beside so many steps; at the end of all, something that is there already.
+static const char *next_of(struct stream *s, int steps, const void *otherwise) {
+    if (s->next == s->count) {
+        s->pace = 0;
+        return otherwise;
+    }
+    const char *at = s->parts[s->next].at + s->taken;
+    s->taken += steps * s->pace;
+    if (s->taken >= s->parts[s->next].bytes) {
+        s->taken = 0;
+        s->next++;
+    }
+    return at;
 }
 
 // One function for each shape of register tile, and over them one that walks all rows.
 
 #define DEFINE_QK(NAME, DOT, R, C)                                                                                     \
     static __attribute__((noinline)) void qk_##NAME##_##R##_##C(const int32_t *q, int64_t qs, const int32_t *const *k, \
-                                                                int n, float *s, int64_t ss, const char *later) {      \
-        qk_tile(DOT, R, C, q, qs, k, n, s, ss, later);                                                                 \
+                                                                int n, float *s, int64_t ss, const char *later,        \
+                                                                int64_t pace) {                                        \
+        qk_tile(DOT, R, C, q, qs, k, n, s, ss, later, pace);                                                           \
     }
 
 #define DEFINE_PV(NAME, DOT, R, C)                                                                                     \
@@ -141,7 +165,8 @@ static const char *next_of(struct stream *s, const void *otherwise) {
 
 #define QK_STEP(NAME, R, C)                                                                                            \
     for (; r + R <= rows; r += R) {                                                                                    \
-        qk_##NAME##_##R##_##C(q + r * qs, qs, k, n, s + r * ss, ss, next_of(later, q + r * qs));                       \
+        const char *ahead = next_of(later, n, q + r * qs);                                                             \
+        qk_##NAME##_##R##_##C(q + r * qs, qs, k, n, s + r * ss, ss, ahead, later->pace);                               \
     }
 
 #define PV_STEP(NAME, R, C)                                                                                            \
