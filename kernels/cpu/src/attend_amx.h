@@ -35,7 +35,8 @@ struct block {
 struct beside {
     struct block *block;
     const float *scores;
-    int strip, at, share;
+    int strip, steps; // steps: of 32 keys that the strip has
+    int at, share;
 };
 
 struct pipeline {
@@ -64,7 +65,8 @@ INLINE float *o_at(const struct block *b, int r, int64_t column) {
 }
 
 // Probabilities of one row of a strip. Answers whether a score was too far above the maximum; then nothing is summed up.
-INLINE int exponentials_of_row(const int exact, const int scaled, const struct block *b, const float *scores, int strip, int r) {
+INLINE int exponentials_of_row(const int exact, const int scaled, const int steps, const struct block *b, const float *scores, int strip,
+                               int r) {
     const float *s = score_at(scores, r, 0);
     uint16_t *to = probabilities_at(b, r, strip * (STRIP / 32));
     float *sum = b->state.sum + (uint32_t)r * LANES;
@@ -72,7 +74,7 @@ INLINE int exponentials_of_row(const int exact, const int scaled, const struct b
     const vf shift = vf_set(b->state.shift[r]);
     vf highest = vf_set(-INFINITY);
     vf total = vf_load(sum);
-    UNROLL for (int i = 0; i < STRIP / 32; i++) {
+    UNROLL for (int i = 0; i < steps; i++) {
         vf p[2];
         UNROLL for (int j = 0; j < 2; j++) {
             const vf raw = vf_load(s + (2 * i + j) * COLUMN);
@@ -95,14 +97,29 @@ INLINE int exponentials_of_row(const int exact, const int scaled, const struct b
 
 INLINE int needs_rounding(float maximum) { return fabsf(maximum) >= 65536.0f && fabsf(maximum) < INFINITY; }
 
-// Moves the maximum of a row so that all scores of a strip are below it.
-static void move_maximum(struct block *b, const float *scores, int strip, int r) {
-    vf highest = vf_set(-INFINITY);
-    for (int i = 0; i < STRIP / 16; i++) {
+INLINE float highest_logit(const struct block *b, const float *scores, int steps, int r) {
+    vf highest = vf_max(vf_load(score_at(scores, r, 0)), vf_load(score_at(scores, r, 1)));
+    for (int i = 2; i < 2 * steps; i++) {
         highest = vf_max(highest, vf_load(score_at(scores, r, i)));
     }
+    return vf_reduce_max(highest) * b->factor;
+}
+
+// Maxima of rows that have seen nothing yet, by their first strip. A row that sees nothing there, either, stays as it is.
+static void first_maxima(struct block *b, const float *scores, int steps) {
+    for (int r = 0; r < b->rows; r++) {
+        const float logit = highest_logit(b, scores, steps, r);
+        if (logit > -INFINITY) {
+            b->state.maximum[r] = b->state.shift[r] = logit;
+            b->careful |= needs_rounding(logit);
+        }
+    }
+}
+
+// Moves the maximum of a row so that all scores of a strip are below it.
+static void move_maximum(struct block *b, const float *scores, int strip, int steps, int r) {
     const float old = b->state.maximum[r];
-    const float logit = vf_reduce_max(highest) * b->w->factor;
+    const float logit = highest_logit(b, scores, steps, r);
     const float now = old == -INFINITY ? logit : old + ceilf(logit - old);
     b->state.maximum[r] = b->state.shift[r] = now;
     b->careful |= needs_rounding(now);
@@ -122,32 +139,38 @@ static void move_maximum(struct block *b, const float *scores, int strip, int r)
     }
 }
 
-static int careful_exponentials(const struct block *b, const float *scores, int strip, int r) {
+INLINE int careful_exponentials(const int steps, const struct block *b, const float *scores, int strip, int r) {
     if (needs_rounding(b->state.shift[r])) {
-        return b->v_scales ? exponentials_of_row(1, 1, b, scores, strip, r) : exponentials_of_row(1, 0, b, scores, strip, r);
+        return b->v_scales ? exponentials_of_row(1, 1, steps, b, scores, strip, r) : exponentials_of_row(1, 0, steps, b, scores, strip, r);
     }
-    return b->v_scales ? exponentials_of_row(0, 1, b, scores, strip, r) : exponentials_of_row(0, 0, b, scores, strip, r);
+    return b->v_scales ? exponentials_of_row(0, 1, steps, b, scores, strip, r) : exponentials_of_row(0, 0, steps, b, scores, strip, r);
 }
 
-static __attribute__((noinline)) void careful_row(struct block *b, const float *scores, int strip, int r) {
-    if (careful_exponentials(b, scores, strip, r)) {
-        move_maximum(b, scores, strip, r);
-        careful_exponentials(b, scores, strip, r);
+INLINE void careful_row(const int steps, const struct beside *x, int r) {
+    if (careful_exponentials(steps, x->block, x->scores, x->strip, r)) {
+        move_maximum(x->block, x->scores, x->strip, steps, r);
+        careful_exponentials(steps, x->block, x->scores, x->strip, r);
+    }
+}
+
+static __attribute__((noinline)) void careful_row_half(const struct beside *x, int r) { careful_row(1, x, r); }
+
+static __attribute__((noinline)) void careful_row_whole(const struct beside *x, int r) { careful_row(2, x, r); }
+
+INLINE void take_strip_rows(const int steps, struct beside *x, int end) {
+    for (; x->at < end; x->at++) {
+        if (__builtin_expect(x->block->careful || exponentials_of_row(0, 0, steps, x->block, x->scores, x->strip, x->at), 0)) {
+            steps == 1 ? careful_row_half(x, x->at) : careful_row_whole(x, x->at);
+        }
     }
 }
 
 INLINE void take_rows(struct beside *x, int count) {
     const int end = smaller(x->at + count, x->block->rows);
-    if (__builtin_expect(x->block->careful, 0)) {
-        for (; x->at < end; x->at++) {
-            careful_row(x->block, x->scores, x->strip, x->at);
-        }
-        return;
-    }
-    for (; x->at < end; x->at++) {
-        if (__builtin_expect(exponentials_of_row(0, 0, x->block, x->scores, x->strip, x->at), 0)) {
-            careful_row(x->block, x->scores, x->strip, x->at);
-        }
+    if (__builtin_expect(x->steps == 1, 0)) {
+        take_strip_rows(1, x, end);
+    } else {
+        take_strip_rows(2, x, end);
     }
 }
 
@@ -205,9 +228,9 @@ static int pieces_left(const struct block *b) { return b ? (b->w->plan->padded_v
 INLINE __mmask16 lanes(int first, int end) { return (__mmask16)(((1u << clip(end, 0, 16)) - 1u) & ~((1u << clip(first, 0, 16)) - 1u)); }
 
 // -inf for keys that the rows do not see.
-static void mask_rows(float *scores, int row, int rows, struct range k) {
+static void mask_rows(float *scores, int steps, int row, int rows, struct range k) {
     const vf none = vf_set(-INFINITY);
-    for (int i = 0; i < STRIP / 16; i++) {
+    for (int i = 0; i < 2 * steps; i++) {
         const __mmask16 visible = lanes(k.first - i * 16, k.end - i * 16);
         for (int r = row; visible != 0xFFFF && r < row + rows; r++) {
             float *s = score_at(scores, r, i);
@@ -237,7 +260,7 @@ static void transform_strip_row(const struct block *b, float *scores, int strip,
 }
 
 // Scores to logits; -inf for keys that a row does not see.
-static void strip_logits(const struct block *b, float *scores, int strip) {
+static void strip_logits(const struct block *b, float *scores, int strip, int steps) {
     const struct work *w = b->w;
     const int group = w->plan->group;
     const int from = b->first + strip * STRIP;
@@ -247,15 +270,19 @@ static void strip_logits(const struct block *b, float *scores, int strip) {
         for (int r = row; w->transformed && k.first < k.end && r < row + group; r++) {
             transform_strip_row(b, scores, strip, r, k);
         }
-        mask_rows(scores, row, group, k);
+        mask_rows(scores, steps, row, group, k);
     }
 }
 
+// Of 32 keys, of a strip.
+INLINE int steps_of(int sub_blocks, int strip) { return smaller(STRIP / 32, (sub_blocks - strip * 4 + 1) / 2); }
+
 // Scores of a strip; the exponentials of the one before beside them.
-static void strip_scores(struct block *b, const int32_t *q, const int32_t *const *k, int from, int count, float *scores,
+static void strip_scores(struct block *b, const int32_t *q, const int32_t *const *k, int strip, int count, float *scores,
                          struct beside *x, struct stream *later) {
+    const int from = strip * 4;
     const int steps = b->w->plan->slots_k / 16;
-    for (int half = 0; half < 2; half++) {
+    for (int half = 0; half < steps_of(count, strip); half++) {
         // Columns behind the last sub-block repeat it and are masked.
         const int32_t *k0 = k[smaller(from + half * 2, count - 1)];
         const int32_t *k1 = k[smaller(from + half * 2 + 1, count - 1)];
@@ -279,20 +306,25 @@ static void strip_scores(struct block *b, const int32_t *q, const int32_t *const
 static void attend_block(struct pipeline *line, struct block *b, const int32_t *q, const int32_t *const *k, int count,
                          struct stream *later) {
     const int strips = (count + 3) / 4;
-    const int products = (b->rows + 31) / 32 * 2 * (b->w->plan->slots_k / 16); // of a strip of scores
+    const int products = (b->rows + 31) / 32 * (b->w->plan->slots_k / 16); // of a step of scores
     struct block *before = line->before;
     for (int t = 0; t < strips; t++) {
         float *scores = line->scores[line->turn ^= 1];
-        strip_scores(b, q, k, t * 4, count, scores, &line->beside, later);
+        strip_scores(b, q, k, t, count, scores, &line->beside, later);
         take_rest(&line->beside);
         const int from = b->first + t * STRIP;
-        if (b->w->transformed || from < b->highest_first || from + STRIP > smaller(b->lowest_end, b->end)) {
-            strip_logits(b, scores, t);
+        const int steps = steps_of(count, t);
+        if (b->w->transformed || from < b->highest_first || from + steps * 32 > smaller(b->lowest_end, b->end)) {
+            strip_logits(b, scores, t, steps);
+        }
+        if (b->fresh && t == 0) {
+            first_maxima(b, scores, steps);
         }
         const int left = pieces_left(before);
         const int pieces = (left + strips - t - 1) / (strips - t);
-        const int beside = products + (pieces ? pieces * before->steps * ((before->rows + 31) / 32) : 0);
-        line->beside = (struct beside){b, scores, t, 0, (b->rows + beside - 1) / beside};
+        const int next = t + 1 < strips ? steps_of(count, t + 1) : STRIP / 32;
+        const int beside = next * products + (pieces ? pieces * before->steps * ((before->rows + 31) / 32) : 0);
+        line->beside = (struct beside){b, scores, t, steps, 0, (b->rows + beside - 1) / beside};
         for (int i = 0; i < pieces; i++) {
             use_probabilities(before, &line->beside);
         }
