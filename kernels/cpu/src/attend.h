@@ -475,7 +475,8 @@ static void look_ahead(const struct work *w, int from, struct stream *s) {
     }
     // Up to half of the last tile is behind a causal mask, and computes nothing.
     const int64_t products = (int64_t)w->rows * tokens_at(w, from) / (sub_blocks ? 1 : 2) * plan->slots_k;
-    s->pace = clip(bytes / (products / PRODUCTS_OF_A_STEP(plan->tiles) + 1) + 1, 1, plan->tiles ? 1024 : 64);
+    const int64_t pace = bytes / (products / PRODUCTS_OF_A_STEP(plan->tiles) + 1) + 1;
+    s->pace = plan->tiles ? round_up(smaller(pace, 1024), 64) : smaller(pace, 64);
 }
 
 static void attend_tiles(struct work *w) {

@@ -289,11 +289,11 @@ static void strip_scores(struct block *b, const int32_t *q, const int32_t *const
         for (int r = 0; r < b->rows; r += 32) {
             const int32_t *q0 = q + r * steps * 16;
             const int32_t *q1 = q0 + steps * 256;
-            const char *ahead = next_of(later, steps, 0);
             clear_tiles();
             for (int i = 0; i < steps; i++) {
                 multiply_tiles(q0 + i * 256, q1 + i * 256, k0 + i * 256, k1 + i * 256);
-                for (int64_t at = i * later->pace; ahead && at < (i + 1) * later->pace; at += 64) {
+                const char *ahead = next_of(later, 1, 0);
+                for (int64_t at = 0; at < later->now; at += 64) {
                     __builtin_prefetch(ahead + at, 0, 2);
                 }
                 take_share(x);

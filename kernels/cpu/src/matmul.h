@@ -126,6 +126,7 @@ struct stream {
     int count, next;
     int64_t taken; // of the next part
     int64_t pace;  // bytes beside each step
+    int64_t now;   // likewise, of this part
 };
 
 static void add_part(struct stream *s, const void *at, int64_t bytes) {
@@ -133,14 +134,16 @@ static void add_part(struct stream *s, const void *at, int64_t bytes) {
     s->parts[s->count++].bytes = bytes;
 }
 
-// What to ask for beside so many steps; at the end of all, something that is there already.
+// What to ask for beside so many steps, `now` bytes beside each; at the end of all, something that is there already.
 static const char *next_of(struct stream *s, int steps, const void *otherwise) {
     if (s->next == s->count) {
-        s->pace = 0;
+        s->now = 0;
         return otherwise;
     }
     const char *at = s->parts[s->next].at + s->taken;
-    s->taken += steps * s->pace;
+    const int64_t left = s->parts[s->next].bytes - s->taken;
+    s->now = s->pace * steps < left ? s->pace : (left + steps - 1) / steps;
+    s->taken += s->now * steps;
     if (s->taken >= s->parts[s->next].bytes) {
         s->taken = 0;
         s->next++;
@@ -166,7 +169,7 @@ static const char *next_of(struct stream *s, int steps, const void *otherwise) {
 #define QK_STEP(NAME, R, C)                                                                                            \
     for (; r + R <= rows; r += R) {                                                                                    \
         const char *ahead = next_of(later, n, q + r * qs);                                                             \
-        qk_##NAME##_##R##_##C(q + r * qs, qs, k, n, s + r * ss, ss, ahead, later->pace);                               \
+        qk_##NAME##_##R##_##C(q + r * qs, qs, k, n, s + r * ss, ss, ahead, later->now);                                \
     }
 
 #define PV_STEP(NAME, R, C)                                                                                            \
