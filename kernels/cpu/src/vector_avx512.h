@@ -153,17 +153,6 @@ INLINE void vf_store_i8(uint8_t *p, vf x) {
     const __m512i whole = _mm512_cvtps_epi32(_mm512_max_ps(_mm512_min_ps(number, _mm512_set1_ps(127.0f)), _mm512_set1_ps(-127.0f)));
     _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8(whole));
 }
-// x / d with the reciprocal of d, both between 2^-60 and 2^60: rounded as a division rounds, except below 2^-40. Much faster.
-INLINE vf vf_quotient(vf x, vf d, vf reciprocal) {
-    vf y = _mm512_mul_ps(x, reciprocal);
-    // An infinite quotient has no remainder to correct it by, and a correction would take its sign from a zero.
-    const __mmask16 finite = _mm512_cmp_ps_mask(_mm512_abs_ps(y), _mm512_set1_ps(INFINITY), _CMP_LT_OQ);
-    const __mmask16 correct = _mm512_mask_cmp_ps_mask(finite, y, _mm512_setzero_ps(), _CMP_NEQ_OQ);
-    UNROLL for (int i = 0; i < 2; i++) {
-        y = _mm512_mask3_fmadd_ps(_mm512_fnmadd_ps(y, d, x), reciprocal, y, correct);
-    }
-    return y;
-}
 // The larger of m and |x|; m where x is no number
 INLINE vf vf_larger_magnitude(vf m, vf x) { return _mm512_max_ps(_mm512_abs_ps(x), m); }
 

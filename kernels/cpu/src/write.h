@@ -51,13 +51,8 @@ INLINE void quantise_typed(const int source, const int type, const void *from, i
     for (; divisor == 1 && i + LANES <= n; i += LANES) {
         store_byte_as(type, to + i, load_as(source, from, i));
     }
-    const vf d = vf_set(divisor);
-    const vf reciprocal = vf_set(1 / divisor);
-    for (; divisor > 0x1p-60f && divisor < 0x1p60f && i + LANES <= n; i += LANES) {
-        store_byte_as(type, to + i, vf_quotient(load_as(source, from, i), d, reciprocal));
-    }
     for (; i + LANES <= n; i += LANES) {
-        store_byte_as(type, to + i, vf_div(load_as(source, from, i), d));
+        store_byte_as(type, to + i, vf_div(load_as(source, from, i), vf_set(divisor)));
     }
 #endif
     float x[MOST_HEAD_SIZE];
