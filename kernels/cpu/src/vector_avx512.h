@@ -153,6 +153,12 @@ INLINE void vf_store_i8(uint8_t *p, vf x) {
     const __m512i whole = _mm512_cvtps_epi32(_mm512_max_ps(_mm512_min_ps(number, _mm512_set1_ps(127.0f)), _mm512_set1_ps(-127.0f)));
     _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8(whole));
 }
+// x / d with the reciprocal of d, both between 2^-60 and 2^60: rounded as a division rounds, except below 2^-40.
+INLINE vf vf_quotient(vf x, vf d, vf reciprocal) {
+    const vf y = _mm512_mul_ps(x, reciprocal);
+    const __mmask16 none = _mm512_fpclass_ps_mask(y, 0x99); // infinite, or no number: nothing to correct
+    return _mm512_mask_mov_ps(_mm512_fnmadd_ps(_mm512_fmsub_ps(y, d, x), reciprocal, y), none, y);
+}
 // The larger of m and |x|; m where x is no number
 INLINE vf vf_larger_magnitude(vf m, vf x) { return _mm512_max_ps(_mm512_abs_ps(x), m); }
 

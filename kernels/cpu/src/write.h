@@ -51,8 +51,13 @@ INLINE void quantise_typed(const int source, const int type, const void *from, i
     for (; divisor == 1 && i + LANES <= n; i += LANES) {
         store_byte_as(type, to + i, load_as(source, from, i));
     }
+    const vf d = vf_set(divisor);
+    const vf reciprocal = vf_set(1 / divisor);
+    for (; divisor > 0x1p-60f && divisor < 0x1p60f && i + LANES <= n; i += LANES) {
+        store_byte_as(type, to + i, vf_quotient(load_as(source, from, i), d, reciprocal));
+    }
     for (; i + LANES <= n; i += LANES) {
-        store_byte_as(type, to + i, vf_div(load_as(source, from, i), vf_set(divisor)));
+        store_byte_as(type, to + i, vf_div(load_as(source, from, i), d));
     }
 #endif
     float x[MOST_HEAD_SIZE];
@@ -109,13 +114,7 @@ static float largest_magnitude(int source, const void *from, int n) {
 }
 
 // One token of one head as the cache's elements, in head order.
-static void convert_row(int source, int type, const void *from, int n, float scale, void *to, float *token_scale) {
-    float divisor = scale;
-    if (has_token_scales(type)) {
-        const float largest = largest_magnitude(source, from, n);
-        divisor = largest > 0 ? largest / (type == I8 ? 127.0f : 448.0f) : 1;
-        *token_scale = divisor;
-    }
+static void convert_row(int source, int type, const void *from, int n, float divisor, void *to) {
     if (element_bytes(type) == 1) {
         quantise(source, type, from, n, divisor, to);
         return;
@@ -130,20 +129,25 @@ static void convert_row(int source, int type, const void *from, int n, float sca
     from_floats(type, x, n, 1, to);
 }
 
-// The rows of a run as the cache's elements: where they are if they are that already, else in `room`.
+// The rows of a run as the cache's elements: where they are if they are that already, else in `room`. What they are divided by comes
+// first for all of them, so that no row waits for its own.
 static void convert_rows(const bifocal_cpu_kv_write *w, const void *source, int64_t stride, int64_t offset, int count, int n, float scale,
-                         char *room, const char **rows, float *token_scales) {
+                         char *room, const char **rows, float *divisors) {
     const int type = w->cache.dtype;
     const int source_bytes = element_bytes(w->dtype);
     const int bytes = element_bytes(type);
     for (int i = 0; i < count; i++) {
-        const char *from = bytes_at(source, (i * stride + offset) * source_bytes);
-        if (type == w->dtype && scale == 1) {
-            rows[i] = from;
-            continue;
+        rows[i] = bytes_at(source, (i * stride + offset) * source_bytes);
+        divisors[i] = scale;
+        if (has_token_scales(type)) {
+            const float largest = largest_magnitude(w->dtype, rows[i], n);
+            divisors[i] = largest > 0 ? largest / (type == I8 ? 127.0f : 448.0f) : 1;
         }
-        rows[i] = room + (int64_t)i * n * bytes;
-        convert_row(w->dtype, type, from, n, scale, (char *)rows[i], token_scales + i);
+    }
+    for (int i = 0; i < count && (type != w->dtype || scale != 1); i++) {
+        char *to = room + (int64_t)i * n * bytes;
+        convert_row(w->dtype, type, rows[i], n, divisors[i], to);
+        rows[i] = to;
     }
 }
 
