@@ -159,6 +159,14 @@ INLINE vf vf_quotient(vf x, vf d, vf reciprocal) {
     const __mmask16 none = _mm512_fpclass_ps_mask(y, 0x99); // infinite, or no number: nothing to correct
     return _mm512_mask_mov_ps(_mm512_fnmadd_ps(_mm512_fmsub_ps(y, d, x), reciprocal, y), none, y);
 }
+// The largest of n magnitudes of bfloat16, n a multiple of 32, as its bits. What is no number is above all others.
+INLINE uint32_t vf_largest_bf16(const uint16_t *p, int n) {
+    __m512i m = _mm512_setzero_si512();
+    for (int i = 0; i < n; i += 32) {
+        m = _mm512_max_epu16(m, _mm512_and_si512(_mm512_loadu_si512(p + i), _mm512_set1_epi16(0x7FFF)));
+    }
+    return _mm512_reduce_max_epu32(_mm512_max_epu16(_mm512_srli_epi32(m, 16), _mm512_and_si512(m, _mm512_set1_epi32(0xFFFF))));
+}
 // The larger of m and |x|; m where x is no number
 INLINE vf vf_larger_magnitude(vf m, vf x) { return _mm512_max_ps(_mm512_abs_ps(x), m); }
 

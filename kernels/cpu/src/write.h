@@ -93,6 +93,12 @@ INLINE float largest_magnitude_typed(const int source, const void *from, int n) 
     float m = 0;
     int i = 0;
 #ifdef HAS_NARROW_STORES
+    if (source == BF16 && n % 32 == 0) {
+        const uint32_t bits = vf_largest_bf16(from, n);
+        if (bits <= 0x7F80) {
+            return bf16_to_float((uint16_t)bits);
+        }
+    }
     vf all = vf_zero();
     for (; i + LANES <= n; i += LANES) {
         all = vf_larger_magnitude(all, load_as(source, from, i));
