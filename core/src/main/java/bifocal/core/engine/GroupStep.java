@@ -68,9 +68,10 @@ public final class GroupStep<M extends AttentionMetadata> {
 
   /**
    * Computes one layer's attention over its cache. A failure leaves the group's regions to be
-   * zeroed before their next use.
+   * zeroed before their next use; a call of another thread than the owner changes nothing.
    */
   public void forward(int layer, TensorView q, KvCacheView view, AttentionOutput output) {
+    launch.requireOwner();
     bounds.requireInside(view.numBlocks(), view.spec().blockSize());
     workspace.enter();
     try {
@@ -85,6 +86,7 @@ public final class GroupStep<M extends AttentionMetadata> {
 
   /** Computes one layer's attention over keys and values in no cache; failures as above. */
   public void forwardUncached(int layer, TensorView q, KvInput kv, AttentionOutput output) {
+    launch.requireOwner();
     workspace.enter();
     try {
       runtime.forwardUncached(launch, layer, q, kv, metadata, output);

@@ -34,6 +34,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
@@ -256,6 +257,46 @@ class GroupRuntimeTest {
                   .containsOnly(0));
       step(runtime, workspace, s -> {});
     }
+  }
+
+  @Test
+  void aCallOfAnotherThreadLeavesTheCountersOfAStepAsTheyAre() throws InterruptedException {
+    WorkspacePlan plan =
+        WorkspacePlan.of(0, new WorkspaceRegion("counters", 64, WorkspaceRegion.State.ZEROED));
+    Workspace workspace = Workspace.wrap(MemorySegment.ofArray(new long[256]), plan, 1);
+    GroupRuntime<RecordingBackend.Metadata> runtime = GroupRuntime.open(backend, GROUP, CACHE);
+    List<BifocalException> refusals = Collections.synchronizedList(new ArrayList<>());
+    zero(workspace, "");
+    backend.building(step -> step.workspace().region("counters").fill((byte) 7));
+    try (Workspace.Step open = workspace.openStep()) {
+      GroupStep<RecordingBackend.Metadata> step =
+          runtime.step(new StepContext(launch, open, 0), batch);
+      List<Runnable> calls =
+          List.of(
+              () -> step.forward(0, Q, view, OUT),
+              () -> step.forwardUncached(0, Q, new KvInput.Dense(Q, Q), OUT));
+      for (Runnable call : calls) {
+        Thread.ofPlatform()
+            .start(
+                () -> {
+                  try {
+                    call.run();
+                  } catch (BifocalException e) {
+                    refusals.add(e);
+                  }
+                })
+            .join();
+      }
+    }
+
+    assertThat(refusals)
+        .extracting(BifocalException::code)
+        .containsExactly(ErrorCode.WRONG_THREAD, ErrorCode.WRONG_THREAD);
+    backend.building(
+        step ->
+            assertThat(step.workspace().region("counters").toArray(ValueLayout.JAVA_BYTE))
+                .containsOnly(7));
+    step(runtime, workspace, s -> {});
   }
 
   private void zero(Workspace workspace, String prefix) {
