@@ -4,8 +4,8 @@ import bifocal.core.cache.KvCacheView;
 import bifocal.core.layer.AttentionLayerSpec;
 import bifocal.core.tensor.TensorView;
 import bifocal.cuda.driver.CudaStream;
+import bifocal.cuda.driver.StepStreams;
 import bifocal.cuda.flashattention.FlashAttentionStep.Call;
-import bifocal.cuda.flashinfer.StepStreams;
 import org.jspecify.annotations.Nullable;
 
 /**

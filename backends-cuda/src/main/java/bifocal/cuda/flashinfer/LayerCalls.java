@@ -7,6 +7,7 @@ import bifocal.core.error.ErrorCode;
 import bifocal.core.layer.AttentionLayerSpec;
 import bifocal.core.tensor.TensorView;
 import bifocal.cuda.driver.CudaStream;
+import bifocal.cuda.driver.StepStreams;
 import bifocal.cuda.flashinfer.FlashInferStep.Launch;
 import bifocal.cuda.flashinfer.FlashInferStep.Planned;
 import bifocal.cuda.flashinfer.FlashInferStep.Single;

@@ -1,6 +1,5 @@
-package bifocal.cuda.flashinfer;
+package bifocal.cuda.driver;
 
-import bifocal.cuda.driver.CudaStream;
 import bifocal.tvm.DeviceStream;
 import org.jspecify.annotations.Nullable;
 
