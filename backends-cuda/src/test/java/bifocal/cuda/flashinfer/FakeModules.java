@@ -60,11 +60,16 @@ final class FakeModules {
     }
   }
 
-  private FakeModules runtime() {
+  /** The runtime that modules are called by. */
+  static Path runtimeOrSkip() {
     if (!Files.exists(RUNTIME)) {
       throw new TestAbortedException("no TVM-FFI runtime at " + RUNTIME + ": see tvm-ffi's build");
     }
-    link(RUNTIME.toAbsolutePath(), "libtvm_ffi.so");
+    return RUNTIME.toAbsolutePath();
+  }
+
+  private FakeModules runtime() {
+    link(runtimeOrSkip(), "libtvm_ffi.so");
     ((ArrayNode) manifest.get("runtime"))
         .addObject()
         .put("file", "libtvm_ffi.so")
