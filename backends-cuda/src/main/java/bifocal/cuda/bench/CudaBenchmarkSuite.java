@@ -210,11 +210,13 @@ public final class CudaBenchmarkSuite implements BenchmarkSuite {
               costs(new TritonAttnBackend(host), usual),
               costs(pair(host, new MMPrefixAttentionRouting()), usual));
       GpuWork wide = HostCosts.WIDE;
+      Seq<HostCosts> withDecodes =
+          serves(flashInfer(), usual) ? costs.append(costs(flashInfer(), usual)) : costs;
       return serves(flashInfer(), wide)
-          ? costs
+          ? withDecodes
               .append(costs(flashInfer(), wide))
               .append(costs(pair(host, flashInfer(), new MMPrefixAttentionRouting()), wide))
-          : costs;
+          : withDecodes;
     }
 
     private <M extends AttentionMetadata> HostCosts costs(

@@ -141,6 +141,8 @@ final class FlashInferBuilder implements AttentionMetadataBuilder<FlashInferMeta
     Option<PageRows> single =
         xqa.flatMap(key -> PageRows.of(key, batch, cache, runs.one(), uniform(batch, runs.one())));
     if (single.isDefined()) {
+      // It loads its kernel when it is opened, which it cannot while a stream records.
+      device.module(single.get().key());
       drafts.add(few(batch, Task.ONE, runs.one(), single.get().pages(), single));
     }
     boolean left = apart && single.isEmpty() && runs.one().size() > 0;

@@ -2,6 +2,7 @@ package bifocal.cuda.flashinfer;
 
 import bifocal.core.error.BifocalException;
 import bifocal.cuda.driver.CudaContext;
+import bifocal.cuda.memory.CudaMemory;
 import bifocal.cuda.pack.PackRefusal;
 import bifocal.cuda.triton.TritonDevice;
 import bifocal.tvm.ModuleFunction;
@@ -25,6 +26,9 @@ import java.util.HashMap;
  */
 public final class FlashInferDevice implements AutoCloseable {
   private static final String RUNTIME = "libtvm_ffi.so";
+
+  /** Bytes that the driver finds room in for the kernels of one module, many times over. */
+  private static final long KERNEL_ROOM = 32 << 20;
 
   private final TritonDevice kernels;
   private final FlashInferPack pack;
@@ -77,7 +81,8 @@ public final class FlashInferDevice implements AutoCloseable {
    * The module that was compiled for this.
    *
    * @throws BifocalException {@code NATIVE_MISSING} that says what is missing or does not fit,
-   *     {@code SIGNATURE_MISMATCH} naming the functions that are not as this build calls them
+   *     {@code SIGNATURE_MISMATCH} naming the functions that are not as this build calls them,
+   *     {@code DEVICE_MEMORY_EXHAUSTED} where there is no room for kernels that are loaded at once
    */
   synchronized LoadedModule module(ModuleKey wanted) {
     LoadedModule known = loaded.get(wanted);
@@ -85,6 +90,9 @@ public final class FlashInferDevice implements AutoCloseable {
       return known;
     }
     ModuleEntry entry = required(pack.find(wanted));
+    if (wanted instanceof ModuleKey.Xqa) {
+      requireRoom();
+    }
     TvmRuntime through = runtime();
     TvmModule library = through.open(required(pack.file(entry)));
     if (library.asksForCubins()) {
@@ -93,6 +101,16 @@ public final class FlashInferDevice implements AutoCloseable {
     LoadedModule module = new LoadedModule(entry, through, functions(library, wanted));
     loaded.put(wanted, module);
     return module;
+  }
+
+  /**
+   * Requires memory for the kernels of a module that loads them while it is opened, and takes no
+   * notice if that fails: it would launch them with a size of shared memory that it never read.
+   */
+  private void requireRoom() {
+    try (CudaMemory memory = CudaMemory.unlimited(context())) {
+      memory.acquire("room for a module's kernels", KERNEL_ROOM).close();
+    }
   }
 
   private TvmRuntime runtime() {

@@ -21,6 +21,9 @@ import java.lang.foreign.ValueLayout;
  */
 record PageRows(ModuleKey.Xqa key, RunList runs, PageTable pages, int columns, int padded) {
 
+  /** Most numbers of a table: others lie beside it in the memory of a step. */
+  private static final long MOST_INTS = Integer.MAX_VALUE / 8;
+
   /** The rows of some runs, if XQA can serve them. */
   static Option<PageRows> of(
       ModuleKey.Xqa key,
@@ -42,7 +45,8 @@ record PageRows(ModuleKey.Xqa key, RunList runs, PageTable pages, int columns, i
     boolean graph = uniform && pages.tight();
     int columns = graph ? Math.toIntExact(batch.blockTable().size(1)) : longest;
     int padded = graph ? batch.requests() : LaunchDraft.EAGER;
-    return Option.when(pages.tight(), new PageRows(key, runs, pages, columns, padded));
+    return Option.when(pages.tight(), new PageRows(key, runs, pages, columns, padded))
+        .filter(PageRows::counted);
   }
 
   private static Option<PageRows> inPlace(ModuleKey.Xqa key, RunList runs, PageTable pages) {
@@ -53,7 +57,14 @@ record PageRows(ModuleKey.Xqa key, RunList runs, PageTable pages, int columns, i
       rows &= runs.tableRow(run) == runs.tableRow(0) + run;
     }
     return Option.when(
-        rows, () -> new PageRows(key, runs, pages, (int) table.stride(0), LaunchDraft.EAGER));
+            rows, () -> new PageRows(key, runs, pages, (int) table.stride(0), LaunchDraft.EAGER))
+        .filter(PageRows::counted);
+  }
+
+  /** Whether all that is counted fits the numbers that count it. */
+  private boolean counted() {
+    return (long) columns * key.pageSize() <= Integer.MAX_VALUE
+        && (long) entries() * columns <= MOST_INTS;
   }
 
   boolean graph() {
@@ -67,12 +78,12 @@ record PageRows(ModuleKey.Xqa key, RunList runs, PageTable pages, int columns, i
 
   /** Numbers of the rows that are copied. */
   int copiedInts() {
-    return pages.copied() ? Math.multiplyExact(entries(), columns) : 0;
+    return pages.copied() ? entries() * columns : 0;
   }
 
   /** Most keys of a row, by its length. */
   int mostKeys() {
-    return Math.multiplyExact(columns, key.pageSize());
+    return columns * key.pageSize();
   }
 
   /** Keys of a run from the first page of its row on. */

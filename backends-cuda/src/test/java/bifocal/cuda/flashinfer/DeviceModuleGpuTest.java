@@ -92,7 +92,10 @@ class DeviceModuleGpuTest implements DeviceModuleSuite {
     assertThat(program.waitFor()).as(said).isZero();
     assertThat(said.lines())
         .as(said)
-        .contains("free 256 no error", "free 128 no error", "again 256 no error", "closed")
-        .anySatisfy(line -> assertThat(line).startsWith("full ").contains("NATIVE_FAILED"));
+        .contains("free 256 no error", "free 128 no error")
+        .contains("again 256 no error", "again 128 no error", "closed")
+        .anySatisfy(
+            line -> assertThat(line).contains("full 256 NATIVE_FAILED").contains("out of memory"))
+        .anySatisfy(line -> assertThat(line).contains("full 128 DEVICE_MEMORY_EXHAUSTED"));
   }
 }

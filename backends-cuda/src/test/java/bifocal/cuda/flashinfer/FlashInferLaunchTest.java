@@ -76,7 +76,7 @@ class FlashInferLaunchTest {
 
   @BeforeEach
   void open() {
-    fake.devices(1, 9, 0, 8L << 30);
+    fake.devices(1, 9, 0, 256L << 20);
     CudaContext context = keep(CudaContext.primary(fake.driver(), 0));
     KernelPack pack =
         KernelPack.open(FlashInferEmulatedTest.pack(packs), context.device().capability()).get();
@@ -433,6 +433,21 @@ class FlashInferLaunchTest {
     run.device.stream().fill(counters, (byte) 1);
 
     try (Workspace.Step step = run.workspace.openStep()) {
+      run.forwardWithoutLse(run.build(step, batch));
+    }
+  }
+
+  @Test
+  void xqaIsNotOpenedWhereItsKernelHasNoRoom() {
+    FlashInferDevice device = withXqa();
+    TritonRun<FlashInferMetadata> run = run(device);
+    CommonAttentionMetadata batch = run.decodes(2, 2, 1, 17, 30);
+    try (Workspace.Step step = run.workspace.openStep()) {
+      try (FullDevice full = new FullDevice(device.context(), 1 << 20)) {
+        assertThat(full.taken()).isPositive();
+        assertThatThrownBy(() -> run.build(step, batch))
+            .satisfies(refused(ErrorCode.DEVICE_MEMORY_EXHAUSTED));
+      }
       run.forwardWithoutLse(run.build(step, batch));
     }
   }
