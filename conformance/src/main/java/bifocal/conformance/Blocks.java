@@ -38,11 +38,11 @@ final class Blocks implements AutoCloseable {
   @SuppressWarnings("MustBeClosedChecker") // close() closes it
   static Blocks allocate(TestDevice device, KvCacheSpec spec, Setup setup) {
     int perSequence = spec.blocksFor(setup.maxSeqLen());
-    int numBlocks = 1 + setup.sequences() * perSequence;
+    int numBlocks = setup.firstBlock() + setup.sequences() * perSequence;
     Arena host = Arena.ofConfined();
     KvCacheView view = view(device, spec, setup, numBlocks, host);
     MemorySegment rubbish = rubbish(spec, setup.seed(), host);
-    for (int block = 1; block < numBlocks; block++) {
+    for (int block = setup.firstBlock(); block < numBlocks; block++) {
       device.upload(rubbish, record(view, block));
     }
     return new Blocks(device, view, host, deal(setup, perSequence, numBlocks), rubbish);
@@ -85,7 +85,7 @@ final class Blocks implements AutoCloseable {
 
   private static int[][] deal(Setup setup, int perSequence, int numBlocks) {
     List<Integer> free = new ArrayList<>();
-    for (int block = 1; block < numBlocks; block++) {
+    for (int block = setup.firstBlock(); block < numBlocks; block++) {
       free.add(block);
     }
     if (!setup.orderedBlocks()) {

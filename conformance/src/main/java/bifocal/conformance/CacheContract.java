@@ -7,6 +7,7 @@ import bifocal.conformance.ValueSource.Kind;
 import bifocal.conformance.ffi.GuardPages;
 import bifocal.conformance.memory.TestDevice;
 import bifocal.core.backend.KvInput;
+import bifocal.core.cache.KvCacheDtype;
 import bifocal.core.cache.KvCacheSpec;
 import bifocal.core.cache.KvCacheView;
 import bifocal.core.cache.KvScales;
@@ -15,6 +16,8 @@ import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
 import bifocal.core.layer.AttentionLayerSpec.Dense;
 import bifocal.core.tensor.TensorView;
+import io.vavr.collection.Seq;
+import io.vavr.collection.Vector;
 import io.vavr.control.Option;
 import java.lang.foreign.MemorySegment;
 import java.util.stream.Stream;
@@ -95,22 +98,55 @@ public interface CacheContract extends BackendContract {
   default Stream<DynamicTest> offsetsBeyondTwoToTheThirtyOne() {
     return Checks.forEach(
         this,
-        declared().dtypes().map(declared()::plain),
+        everyTypeOfCache(),
         layer -> {
-          assumeTrue(GuardPages.available(), "no address space can be reserved here");
-          Setup setup = Setup.of(layer, Seeds.first());
-          assumeTrue(onHost(), "memory is not the host's");
-          int blockSize = cacheSpec(layer, Option.none(), KvScales.ONE).blockSize();
+          KvCacheSpec spec = cacheSpec(layer, Option.none(), KvScales.ONE);
           long stride = (1L << 31) * layer.dtype().bytes() + 4096;
-          try {
-            Checks.agrees(
-                this,
-                setup.withRoom(2, 2 * blockSize).withBlockStride(stride),
-                BatchPlan.of(blockSize + 3, 2 * blockSize, 1, 2 * blockSize - 1));
-          } catch (BifocalException e) {
-            assertThat(e.code()).as(e.getMessage()).isEqualTo(ErrorCode.UNSUPPORTED);
-          }
+          far(
+              Setup.of(layer, Seeds.first())
+                  .withRoom(2, 2 * spec.blockSize())
+                  .withBlockStride(stride),
+              spec.blockSize());
         });
+  }
+
+  /** Blocks back to back, of which those before the last 2^31 elements are never used. */
+  @TestFactory
+  default Stream<DynamicTest> numbersOfBlocksBeyondTwoToTheThirtyOneElements() {
+    return Checks.forEach(
+        this,
+        everyTypeOfCache(),
+        layer -> {
+          KvCacheSpec spec = cacheSpec(layer, Option.none(), KvScales.ONE);
+          // A number with many bits set, so that one that is cut anywhere is another block.
+          long first = (1L << 32) / spec.blockBytes() * layer.dtype().bytes() + 0x5555;
+          far(
+              Setup.of(layer, Seeds.first())
+                  .withRoom(2, 2 * spec.blockSize())
+                  .withBlocksFrom(Math.toIntExact(first), spec.blockBytes()),
+              spec.blockSize());
+        });
+  }
+
+  private void far(Setup setup, int blockSize) {
+    assumeTrue(GuardPages.available(), "no address space can be reserved here");
+    assumeTrue(onHost(), "memory is not the host's");
+    try {
+      Checks.agrees(this, setup, BatchPlan.of(blockSize + 3, 2 * blockSize, 1, 2 * blockSize - 1));
+    } catch (BifocalException e) {
+      assertThat(e.code()).as(e.getMessage()).isEqualTo(ErrorCode.UNSUPPORTED);
+    }
+  }
+
+  /** Plain layers of every type, and those whose cache has another type than its queries. */
+  private Seq<Dense> everyTypeOfCache() {
+    return declared()
+        .dtypes()
+        .flatMap(
+            dtype ->
+                Vector.ofAll(declared().features().kvCacheDtypes())
+                    .filter(cache -> cache == KvCacheDtype.AUTO || cache.elementType().isDefined())
+                    .map(cache -> declared().plain(dtype).withKvCacheDtype(cache)));
   }
 
   private boolean onHost() {

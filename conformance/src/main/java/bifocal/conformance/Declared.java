@@ -87,6 +87,11 @@ final class Declared {
     return Dense.decoder(4, 2, headSizes().head(), dtype, AttentionMask.CAUSAL);
   }
 
+  /** The same of two heads alone, for very long sequences. */
+  Dense small(DType dtype) {
+    return Dense.decoder(2, 1, headSizes().head(), dtype, AttentionMask.CAUSAL);
+  }
+
   /**
    * Whether every property of a layer is declared, their combination is not refused, and the
    * kernels are on this host.

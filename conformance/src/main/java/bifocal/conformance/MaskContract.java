@@ -226,6 +226,29 @@ public interface MaskContract extends BackendContract {
   /**
    * No key: output 0 and a log-sum-exp of minus infinity, or the sink's value where there is one.
    */
+  /**
+   * Few queries over so many keys that these may be divided into parts: the last token of an image
+   * sees all of them, the text behind it only a window, so that it sees none of most parts.
+   */
+  @TestFactory
+  default Stream<DynamicTest> partsOfTheKeysThatSomeQueriesDoNotSee() {
+    return Checks.forEach(
+        this,
+        declared()
+            .dtypes()
+            .map(
+                dtype ->
+                    declared()
+                        .small(dtype)
+                        .withMask(
+                            AttentionMask.CAUSAL.withWindow(40).withImages(ImageMask.OVERRIDE))),
+        layer -> {
+          int keys = NumbersContract.MANY_KEYS;
+          Setup setup = Setup.of(layer, Seeds.first()).withRoom(1, keys);
+          Checks.agrees(this, setup, BatchPlan.withImages(4, keys, 0, keys - 4));
+        });
+  }
+
   @TestFactory
   default Stream<DynamicTest> rowsThatSeeNothing() {
     Dense cross =

@@ -16,6 +16,7 @@ import bifocal.reference.HostTensor;
 import io.vavr.collection.Seq;
 import io.vavr.collection.Vector;
 import java.util.Random;
+import java.util.function.IntFunction;
 import java.util.stream.LongStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.DynamicTest;
@@ -24,6 +25,9 @@ import org.junit.jupiter.api.TestFactory;
 
 /** Shapes, types and numbers: whatever is declared agrees with the reference. */
 public interface NumbersContract extends BackendContract {
+  /** More than kernels read in one piece. */
+  int MANY_KEYS = 8_320;
+
   /** A whole prompt, a chunk, decodes and a request without queries. */
   private static BatchPlan mixed() {
     return BatchPlan.of(37, 37, 9, 70, 1, 33, 0, 12, 1, 1, 3, 64);
@@ -241,6 +245,86 @@ public interface NumbersContract extends BackendContract {
       Setup setup = Setup.of(layer, Seeds.first()).withValues(values);
       Checks.agrees(this, setup, BatchPlan.of(2, 132, 1, 130, 3, 3));
     }
+  }
+
+  /**
+   * The running maximum is that of visible logits alone: not of later keys, nor of keys behind the
+   * window, nor of a tile or a part of the keys in which all is far lower, nor with another sign.
+   */
+  @TestFactory
+  default Stream<DynamicTest> maximaAreThoseOfVisibleLogits() {
+    Seq<Dense> layers =
+        declared()
+            .dtypes()
+            .flatMap(
+                dtype -> {
+                  Dense plain = declared().plain(dtype).withScale(1);
+                  return Vector.of(
+                      plain,
+                      plain.withMask(AttentionMask.CAUSAL.withWindow(2)),
+                      plain.withMask(AttentionMask.CAUSAL.withWindow(40)),
+                      plain.withScale(-1),
+                      plain.withSinks(true),
+                      plain.withAlibi(true));
+                });
+    return Checks.forEach(this, layers, this::maximaOfVisibleLogits);
+  }
+
+  private void maximaOfVisibleLogits(Dense layer) {
+    float lowest = layer.dtype() == DType.FP16 ? -60_000 : -1e30f;
+    float sign = (float) layer.scale();
+    // Beside a sink of about 0, far lower logits leave an output that no float can hold.
+    float low = layer.sinks() ? -3 : -300;
+    IntFunction<Float>[] logits =
+        logits(
+            position -> low + 8 * position,
+            position -> -8f * position,
+            position -> position < 100 ? lowest : low,
+            position -> position < 100 ? low : lowest,
+            position -> position % 64 == 63 ? low : lowest,
+            position -> -lowest);
+    for (IntFunction<Float> logit : logits) {
+      ValueSource values =
+          (kind, sequence, position, head, d) ->
+              switch (kind) {
+                case QUERY -> d == 0 ? 1 : 0;
+                case KEY -> d == 0 ? sign * logit.apply(position) : 0;
+                case VALUE -> (position % 2 == 0 ? 1 : 3) + d * 0.125f;
+              };
+      Setup setup = Setup.of(layer, Seeds.first()).withValues(values).withRoom(4, 200);
+      Checks.agrees(
+          this,
+          setup,
+          BatchPlan.of(70, 70, 1, 193, 3, 130, 1, 64),
+          BatchPlan.of(1, 71, 1, 194, 1, 131, 1, 65));
+    }
+  }
+
+  /** So many keys that a decode may be divided over them, in parts with maxima far apart. */
+  @TestFactory
+  default Stream<DynamicTest> maximaOfPartsOfTheKeysMayLieFarApart() {
+    return Checks.forEach(
+        this,
+        declared().dtypes().map(declared()::small).map(layer -> layer.withScale(1)),
+        layer -> {
+          float lowest = layer.dtype() == DType.FP16 ? -60_000 : -1e30f;
+          for (boolean first : new boolean[] {false, true}) {
+            ValueSource values =
+                (kind, sequence, position, head, d) ->
+                    switch (kind) {
+                      case QUERY -> d == 0 ? 1 : 0;
+                      case KEY -> d == 0 ? (position < 4096 == first ? lowest : -300) : 0;
+                      case VALUE -> (position % 2 == 0 ? 1 : 3) + d * 0.125f;
+                    };
+            Setup setup = Setup.of(layer, Seeds.first()).withValues(values).withRoom(1, MANY_KEYS);
+            Checks.agrees(this, setup, BatchPlan.of(1, MANY_KEYS));
+          }
+        });
+  }
+
+  @SafeVarargs
+  private static IntFunction<Float>[] logits(IntFunction<Float>... byPosition) {
+    return byPosition;
   }
 
   @TestFactory

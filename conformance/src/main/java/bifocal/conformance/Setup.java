@@ -17,6 +17,7 @@ import io.vavr.control.Option;
  * @param maxSeqLen tokens of one sequence
  * @param stepsInFlight batches that may be alive at once
  * @param blockStride bytes from block to block when the cache lies in reserved address space
+ * @param firstBlock number of the first block that a sequence has
  * @param guarded whether memory ends at pages without access
  * @param orderedBlocks whether blocks are handed out in ascending order
  * @param outType type of the output, absent for the queries' own
@@ -31,6 +32,7 @@ record Setup(
     int maxSeqLen,
     int stepsInFlight,
     Option<Long> blockStride,
+    int firstBlock,
     boolean guarded,
     boolean orderedBlocks,
     Option<DType> outType) {
@@ -46,6 +48,7 @@ record Setup(
         160,
         1,
         Option.none(),
+        1,
         false,
         false,
         Option.none());
@@ -62,6 +65,7 @@ record Setup(
         maxSeqLen,
         stepsInFlight,
         blockStride,
+        firstBlock,
         guarded,
         orderedBlocks,
         outType);
@@ -78,6 +82,7 @@ record Setup(
         maxSeqLen,
         stepsInFlight,
         blockStride,
+        firstBlock,
         guarded,
         orderedBlocks,
         outType);
@@ -94,6 +99,7 @@ record Setup(
         maxSeqLen,
         stepsInFlight,
         blockStride,
+        firstBlock,
         guarded,
         orderedBlocks,
         outType);
@@ -110,6 +116,7 @@ record Setup(
         tokensEach,
         stepsInFlight,
         blockStride,
+        firstBlock,
         guarded,
         orderedBlocks,
         outType);
@@ -126,6 +133,7 @@ record Setup(
         maxSeqLen,
         count,
         blockStride,
+        firstBlock,
         guarded,
         orderedBlocks,
         outType);
@@ -142,6 +150,25 @@ record Setup(
         maxSeqLen,
         stepsInFlight,
         Option.some(bytes),
+        firstBlock,
+        guarded,
+        orderedBlocks,
+        outType);
+  }
+
+  /** The same, back to back, with the blocks before the first one reserved and never used. */
+  Setup withBlocksFrom(int number, long bytesEach) {
+    return new Setup(
+        layer,
+        seed,
+        values,
+        blockSize,
+        scales,
+        sequences,
+        maxSeqLen,
+        stepsInFlight,
+        Option.some(bytesEach),
+        number,
         guarded,
         orderedBlocks,
         outType);
@@ -158,6 +185,7 @@ record Setup(
         maxSeqLen,
         stepsInFlight,
         blockStride,
+        firstBlock,
         true,
         orderedBlocks,
         outType);
@@ -174,6 +202,7 @@ record Setup(
         maxSeqLen,
         stepsInFlight,
         blockStride,
+        firstBlock,
         guarded,
         true,
         outType);
@@ -190,6 +219,7 @@ record Setup(
         maxSeqLen,
         stepsInFlight,
         blockStride,
+        firstBlock,
         guarded,
         orderedBlocks,
         Option.some(type));

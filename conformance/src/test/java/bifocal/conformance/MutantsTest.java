@@ -238,6 +238,24 @@ class MutantsTest {
         CacheContract::offsetsBeyondTwoToTheThirtyOne);
   }
 
+  /** C22, neighbour: the number of a block times its bytes in 32 bits. */
+  @Test
+  void numbersOfBlocksTimesTheirBytesInThirtyTwoBits() {
+    caught(
+        new Mutant() {
+          @Override
+          KeyValues keyValues(KeyValues right, KvCacheView cache, CommonAttentionMetadata batch) {
+            int last = cache.numBlocks() - 1;
+            int wrapped = last * (int) cache.blockStride();
+            if (wrapped != last * cache.blockStride()) {
+              throw new IndexOutOfBoundsException("offset " + wrapped);
+            }
+            return right;
+          }
+        },
+        CacheContract::numbersOfBlocksBeyondTwoToTheThirtyOneElements);
+  }
+
   @Test
   void logSumExpInBaseTwo() {
     caught(
