@@ -7,12 +7,16 @@ set "root=%~dp0"
 set "jar=%root%cli\target\bifocal.jar"
 set "options=%root%cli\src\main\launcher\java.options"
 set "log=%TEMP%\bifocal-build.log"
-set "java_home="
+rem Not java_home: names of variables have no case, so that would empty JAVA_HOME.
+set "jdk="
 
-call :candidate "%JAVA_HOME%"
+rem Some write quotes into the variable itself.
+set "home=%JAVA_HOME%"
+if defined home set "home=%home:"=%"
+if defined home call :candidate "%home%"
 for %%J in (java.exe) do if not "%%~$PATH:J"=="" call :candidate "%%~dp$PATH:J.."
 for /d %%D in ("%USERPROFILE%\.jdks\*" "%ProgramFiles%\Java\*" "%ProgramFiles%\Eclipse Adoptium\*" "%ProgramFiles%\Microsoft\jdk*" "%ProgramFiles%\Zulu\*") do call :candidate "%%~D"
-if not defined java_home (
+if not defined jdk (
   echo bifocal: no JDK 25 found ^(JAVA_HOME, the java on the path, %%USERPROFILE%%\.jdks, Program Files^); install one, or set JAVA_HOME to it 1>&2
   exit /b 1
 )
@@ -24,17 +28,18 @@ rem The Vector API announces itself on standard error, so only what runs kernels
 set "vector="
 for %%C in (attend replay bench doctor) do if /i "%~1"=="%%C" set "vector=--add-modules=jdk.incubator.vector"
 
-"%java_home%\bin\java.exe" "@%options%" %vector% %BIFOCAL_JAVA_OPTIONS% -jar "%jar%" %*
+"%jdk%\bin\java.exe" "@%options%" %vector% %BIFOCAL_JAVA_OPTIONS% -jar "%jar%" %*
 exit /b %ERRORLEVEL%
 
 rem Takes a folder for the JDK if it is one of version 25 and none was taken before.
 :candidate
-if defined java_home exit /b 0
+if defined jdk exit /b 0
 if "%~1"=="" exit /b 0
 if not exist "%~1\bin\java.exe" exit /b 0
 if not exist "%~1\release" exit /b 0
-findstr /b /c:"JAVA_VERSION=\"25" "%~1\release" >nul 2>&1
-if not errorlevel 1 set "java_home=%~1"
+rem The dot stands for the quote, which would end the quotes around it.
+findstr /b /r /c:"JAVA_VERSION=.25[^0-9]" "%~1\release" >nul 2>&1
+if not errorlevel 1 set "jdk=%~1"
 exit /b 0
 
 :build
@@ -50,7 +55,7 @@ set "failed=%ERRORLEVEL%"
 popd
 if not "%failed%"=="0" (
   findstr /b /c:"[ERROR]" "%log%" 1>&2
-  echo bifocal: the build failed; all of it is in %log% 1>&2
+  echo bifocal: the build failed; all of it is in "%log%" 1>&2
   exit /b 1
 )
 exit /b 0

@@ -224,9 +224,6 @@ public interface MaskContract extends BackendContract {
   }
 
   /**
-   * No key: output 0 and a log-sum-exp of minus infinity, or the sink's value where there is one.
-   */
-  /**
    * Few queries over so many keys that these may be divided into parts: the last token of an image
    * sees all of them, the text behind it only a window, so that it sees none of most parts.
    */
@@ -249,6 +246,9 @@ public interface MaskContract extends BackendContract {
         });
   }
 
+  /**
+   * No key: output 0 and a log-sum-exp of minus infinity, or the sink's value where there is one.
+   */
   @TestFactory
   default Stream<DynamicTest> rowsThatSeeNothing() {
     Dense cross =

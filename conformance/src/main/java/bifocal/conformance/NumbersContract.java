@@ -275,8 +275,8 @@ public interface NumbersContract extends BackendContract {
     float sign = (float) layer.scale();
     // Beside a sink of about 0, far lower logits leave an output that no float can hold.
     float low = layer.sinks() ? -3 : -300;
-    IntFunction<Float>[] logits =
-        logits(
+    Seq<IntFunction<Float>> logits =
+        Vector.<IntFunction<Float>>of(
             position -> low + 8 * position,
             position -> -8f * position,
             position -> position < 100 ? lowest : low,
@@ -320,11 +320,6 @@ public interface NumbersContract extends BackendContract {
             Checks.agrees(this, setup, BatchPlan.of(1, MANY_KEYS));
           }
         });
-  }
-
-  @SafeVarargs
-  private static IntFunction<Float>[] logits(IntFunction<Float>... byPosition) {
-    return byPosition;
   }
 
   @TestFactory
