@@ -66,7 +66,8 @@ INLINE void load_pair(const int type, const void *base, int64_t i, vf *lo, vf *h
 
 INLINE float pair_factor(const int type) { return type == E4M3 && LANES == 16 ? 256.0f : 1.0f; }
 
-INLINE void prefetch(const void *p) { __builtin_prefetch(p, 0, 3); }
+// To the second-level cache: lines on their way to the first one are few, and the products need some themselves.
+INLINE void prefetch(const void *p) { __builtin_prefetch(p, 0, 2); }
 
 #define DECODE_TOKENS 64
 #define DECODE_SUB_BLOCKS (DECODE_TOKENS / 16)
