@@ -50,7 +50,7 @@ if errorlevel 1 (
 )
 echo bifocal: building, as this is the first use 1>&2
 pushd "%root%"
-call mvn -B -q -pl cli -am package -Dmaven.test.skip=true >"%log%" 2>&1
+call mvn -B -q -Dstyle.color=never -pl cli -am package -Dmaven.test.skip=true >"%log%" 2>&1
 set "failed=%ERRORLEVEL%"
 popd
 if not "%failed%"=="0" (

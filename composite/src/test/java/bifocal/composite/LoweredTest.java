@@ -183,4 +183,68 @@ class LoweredTest {
               e -> assertThat(e.code()).isEqualTo(ErrorCode.INVALID_COMPOSITION));
     }
   }
+
+  /** C18: each request gets the same output wherever the order of the batch puts it. */
+  @RepeatedTest(100)
+  void theOrderOfABatchChangesNoRequestsOutput(RepetitionInfo repetition) {
+    long seed = 18_000 + repetition.getCurrentRepetition();
+    Random random = new Random(seed);
+    fast.withDecodeThreshold(1);
+    general.withDecodeThreshold(4);
+    if (random.nextBoolean()) {
+      fast.withMoreFeatures(Feature.INDIRECT_REQUESTS);
+    }
+    RoutingPolicy policy =
+        switch (random.nextInt(3)) {
+          case 0 -> new MMPrefixAttentionRouting();
+          case 1 -> new MMPrefixAttentionRouting().wholeBatch();
+          default -> LOWERING;
+        };
+    int[][] requests = {{4, 20}, {12, 25}, {4, 9}, {1, 30}, {8, 8}};
+    int[][] images = {{}, {15, 22}, {}, {2, 7}, {1, 5}};
+    int[] order = {0, 1, 2, 3, 4};
+    var composite = host(policy, TestHost.GROUP);
+    var arrived = composite.run(batch(requests, images, order));
+
+    for (int place = order.length - 1; place > 0; place--) {
+      int other = random.nextInt(place + 1);
+      int kept = order[place];
+      order[place] = order[other];
+      order[other] = kept;
+    }
+    CommonAttentionMetadata moved = batch(requests, images, order);
+    var sorted = composite.run(moved);
+
+    assertThat(sorted.values())
+        .as("seed %d, order %s", seed, java.util.Arrays.toString(order))
+        .isEqualTo(TestHost.alone(TestHost.GROUP, moved).values());
+    assertThat(arrived.values())
+        .as("seed %d", seed)
+        .isEqualTo(
+            TestHost.alone(TestHost.GROUP, batch(requests, images, new int[] {0, 1, 2, 3, 4}))
+                .values());
+  }
+
+  private static CommonAttentionMetadata batch(int[][] requests, int[][] images, int[] order) {
+    int[] queryLens = new int[order.length];
+    int[] seqLens = new int[order.length];
+    int[][] bounds = new int[order.length][];
+    for (int place = 0; place < order.length; place++) {
+      queryLens[place] = requests[order[place]][0];
+      seqLens[place] = requests[order[place]][1];
+      bounds[place] = images[order[place]];
+    }
+    return TestBatch.of(queryLens, seqLens).images(bounds).build();
+  }
+
+  /** C18: the composite states the smaller threshold of its children, whichever that is. */
+  @ParameterizedTest
+  @ValueSource(ints = {1, 4, 9})
+  void theThresholdIsTheSmallerOfBoth(int ofFast) {
+    general.withDecodeThreshold(4);
+    fast.withDecodeThreshold(ofFast);
+
+    assertThat(host(LOWERING, TestHost.GROUP).builder.decodeThreshold())
+        .contains(Math.min(4, ofFast));
+  }
 }
