@@ -280,6 +280,8 @@ public final class ReplayCommand implements Callable<Integer> {
       case TEXT -> console.out().print(SummaryText.of(summary));
       case JSON -> console.out().println(JsonText.of(summary));
     }
+    report.ifPresent(
+        folder -> console.err().println("bifocal: the report is " + folder.resolve(Report.PAGE)));
     requireCaptured(outcome);
     return (summary.passed() ? ExitStatus.DONE : ExitStatus.FAILED).number();
   }

@@ -10,6 +10,12 @@ import java.nio.file.Path;
 
 /** The files of a report. */
 final class Report {
+  /** The page for a person. */
+  static final String PAGE = "report.html";
+
+  /** The lines for a program. */
+  static final String STEPS = "steps.jsonl";
+
   private Report() {}
 
   /**
@@ -47,7 +53,7 @@ final class Report {
   /** Writes every file of a report into its folder. */
   static void write(Path folder, Outcome outcome, ReportData data) {
     prepare(folder);
-    StepsFile.write(folder.resolve("steps.jsonl"), outcome.records());
-    ReportPage.write(folder.resolve("report.html"), data);
+    StepsFile.write(folder.resolve(STEPS), outcome.records());
+    ReportPage.write(folder.resolve(PAGE), data);
   }
 }

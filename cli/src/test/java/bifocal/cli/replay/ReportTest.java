@@ -54,6 +54,11 @@ class ReportTest {
             .toList();
   }
 
+  @Test
+  void itSaysWhereThePageIs() {
+    assertThat(run.err()).endsWith("the report is " + folder.resolve("out/report.html") + "\n");
+  }
+
   private static JsonNode parsed(String json) {
     try {
       return JSON.readTree(json);
