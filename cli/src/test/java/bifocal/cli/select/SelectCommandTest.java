@@ -370,4 +370,17 @@ class SelectCommandTest {
         .contains("unknown option '-ac.bakend'")
         .contains("'-ac.backend'");
   }
+
+  /** The reference goes on with sizes of zero where no model is known; a layer has its sizes. */
+  @Test
+  void aLatentLayerWithoutSizesIsRefused() {
+    CommandRun run =
+        run(
+            "select --capability 10.0 --use-mla --qk-nope-head-dim 0 --qk-rope-head-dim 0"
+                + " --v-head-dim 0");
+
+    assertThat(run.status()).isEqualTo(2);
+    assertThat(run.err())
+        .isEqualToIgnoringNewLines("bifocal: --v-head-dim: 0, wanted at least 1 (INVALID_OPTION)");
+  }
 }
