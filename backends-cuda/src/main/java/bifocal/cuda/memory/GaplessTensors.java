@@ -29,7 +29,8 @@ public record GaplessTensors(AttentionLayerSpec.Dense layer, Device device) {
             && q.stride(1) % VECTOR == 0
             && q.address() % VECTOR_BYTES == 0;
     if (!aligned) {
-      throw strides(q, "queries", "multiples of " + VECTOR + ", and 1 inside a head");
+      throw DeviceTensors.misplaced(
+          q, "queries", "multiples of " + VECTOR + ", and 1 inside a head");
     }
   }
 
@@ -42,7 +43,7 @@ public record GaplessTensors(AttentionLayerSpec.Dense layer, Device device) {
             && out.stride(0) == (long) layer.numHeads() * layer.headSize()
             && out.address() % VECTOR_BYTES == 0;
     if (!together) {
-      throw strides(out, "output", "rows and heads without gaps");
+      throw DeviceTensors.misplaced(out, "output", "rows and heads without gaps");
     }
   }
 
@@ -51,7 +52,7 @@ public record GaplessTensors(AttentionLayerSpec.Dense layer, Device device) {
     if (lse.dtype() != DType.FP32) {
       throw BifocalException.of(ErrorCode.DTYPE_MISMATCH, "log-sum-exp", lse.dtype(), DType.FP32);
     }
-    requireMemory(lse, "log-sum-exp");
+    DeviceTensors.requireAlive(lse, "log-sum-exp", device);
     if (lse.rank() != 2
         || lse.size(0) < tokens
         || lse.size(1) != layer.numHeads()
@@ -69,7 +70,7 @@ public record GaplessTensors(AttentionLayerSpec.Dense layer, Device device) {
     if (tensor.dtype() != layer.dtype()) {
       throw BifocalException.of(ErrorCode.DTYPE_MISMATCH, what, tensor.dtype(), layer.dtype());
     }
-    requireMemory(tensor, what);
+    DeviceTensors.requireAlive(tensor, what, device);
     boolean fits =
         tensor.rank() == 3
             && tensor.size(0) >= tokens
@@ -82,29 +83,5 @@ public record GaplessTensors(AttentionLayerSpec.Dense layer, Device device) {
           tensor,
           "[at least " + tokens + ", " + layer.numHeads() + ", " + layer.headSize() + "]");
     }
-  }
-
-  private void requireMemory(TensorView tensor, String what) {
-    if (!tensor.device().equals(device)) {
-      throw BifocalException.of(ErrorCode.DEVICE_MISMATCH, what, tensor.device(), device);
-    }
-    if (!tensor.data().scope().isAlive()) {
-      throw BifocalException.of(ErrorCode.CLOSED, "the memory of " + what + " was released");
-    }
-  }
-
-  private static BifocalException strides(TensorView tensor, String what, String wanted) {
-    return BifocalException.of(
-        ErrorCode.SHAPE_MISMATCH,
-        "address and strides of " + what,
-        "0x"
-            + Long.toHexString(tensor.address())
-            + ", "
-            + tensor.stride(0)
-            + ", "
-            + tensor.stride(1)
-            + ", "
-            + tensor.stride(2),
-        wanted);
   }
 }

@@ -6,6 +6,7 @@ import bifocal.core.error.ErrorCode;
 import bifocal.core.layer.AttentionLayerSpec;
 import bifocal.core.tensor.DType;
 import bifocal.core.tensor.TensorView;
+import bifocal.cuda.memory.DeviceTensors;
 
 /**
  * What is required of tensors before a kernel sees their addresses.
@@ -46,7 +47,7 @@ record TritonTensors(AttentionLayerSpec.Dense layer, Device device) {
     if (lse.dtype() != DType.FP32) {
       throw BifocalException.of(ErrorCode.DTYPE_MISMATCH, "log-sum-exp", lse.dtype(), DType.FP32);
     }
-    requireDevice(lse, "log-sum-exp");
+    DeviceTensors.requireAlive(lse, "log-sum-exp", device);
     if (lse.rank() != 2 || lse.size(0) < tokens || lse.size(1) != layer.numHeads()) {
       throw BifocalException.of(
           ErrorCode.SHAPE_MISMATCH,
@@ -60,7 +61,7 @@ record TritonTensors(AttentionLayerSpec.Dense layer, Device device) {
     if (tensor.dtype() != type) {
       throw BifocalException.of(ErrorCode.DTYPE_MISMATCH, what, tensor.dtype(), type);
     }
-    requireDevice(tensor, what);
+    DeviceTensors.requireAlive(tensor, what, device);
     boolean fits =
         tensor.rank() == 3
             && tensor.size(0) >= tokens
@@ -79,27 +80,8 @@ record TritonTensors(AttentionLayerSpec.Dense layer, Device device) {
             && tensor.stride(1) % MULTIPLE == 0
             && tensor.address() % MULTIPLE == 0;
     if (!aligned) {
-      throw BifocalException.of(
-          ErrorCode.SHAPE_MISMATCH,
-          "address and strides of " + what,
-          "0x"
-              + Long.toHexString(tensor.address())
-              + ", "
-              + tensor.stride(0)
-              + ", "
-              + tensor.stride(1)
-              + ", "
-              + tensor.stride(2),
-          "multiples of " + MULTIPLE + ", and 1 inside a head");
-    }
-  }
-
-  private void requireDevice(TensorView tensor, String what) {
-    if (!tensor.device().equals(device)) {
-      throw BifocalException.of(ErrorCode.DEVICE_MISMATCH, what, tensor.device(), device);
-    }
-    if (!tensor.data().scope().isAlive()) {
-      throw BifocalException.of(ErrorCode.CLOSED, "the memory of " + what + " was released");
+      throw DeviceTensors.misplaced(
+          tensor, what, "multiples of " + MULTIPLE + ", and 1 inside a head");
     }
   }
 }
