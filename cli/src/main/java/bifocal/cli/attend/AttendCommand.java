@@ -287,12 +287,7 @@ public final class AttendCommand implements Callable<Integer>, NamesRequests {
     ParseResult options = spec.commandLine().getParseResult();
     for (String option : Vector.of("--policy", "--split", "--lowering")) {
       if (options.hasMatchedOption(option)) {
-        throw BifocalException.of(
-                ErrorCode.INVALID_OPTION,
-                "--calibration beside " + option,
-                "a choice that measurements must not change",
-                "one of the two")
-            .withRemedy("leave --calibration out, or leave the choice to it");
+        throw MeasuredRoutes.refusedBeside(option, "one of the two");
       }
     }
   }

@@ -51,6 +51,21 @@ public final class MeasuredRoutes {
     return measured;
   }
 
+  /**
+   * The refusal of measured times beside something that the user chose.
+   *
+   * @param choice what was chosen
+   * @param wanted what could stand there
+   */
+  public static BifocalException refusedBeside(String choice, String wanted) {
+    return BifocalException.of(
+            ErrorCode.INVALID_OPTION,
+            "--calibration beside " + choice,
+            "a choice that measurements must not change",
+            wanted)
+        .withRemedy("leave --calibration out, or leave the choice to it");
+  }
+
   private static String layers(LayerGroup group) {
     return group.name()
         + " ("

@@ -2,6 +2,7 @@ package bifocal.cli.replay;
 
 import bifocal.cli.backend.BackendCatalog;
 import bifocal.cli.backend.CalibrationFile;
+import bifocal.cli.backend.MeasuredRoutes;
 import bifocal.cli.backend.RunConditions;
 import bifocal.cli.backend.RunDevice;
 import bifocal.cli.command.Console;
@@ -321,13 +322,8 @@ public final class ReplayCommand implements Callable<Integer> {
     boolean backendNamed =
         given.hasMatchedOption("--backend") && !backend.equalsIgnoreCase(AUTOMATIC);
     if (backendNamed || given.hasMatchedOption("--split") || given.hasMatchedOption("--lowering")) {
-      throw BifocalException.of(
-              ErrorCode.INVALID_OPTION,
-              "--calibration beside "
-                  + (backendNamed ? "--backend " + backend : "--split or --lowering"),
-              "a choice that measurements must not change",
-              "one of the two")
-          .withRemedy("leave --calibration out, or leave the choice to it");
+      throw MeasuredRoutes.refusedBeside(
+          backendNamed ? "--backend " + backend : "--split or --lowering", "one of the two");
     }
   }
 

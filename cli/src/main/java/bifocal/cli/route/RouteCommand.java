@@ -122,12 +122,8 @@ public final class RouteCommand implements Callable<Integer>, NamesRequests {
   /** The same batch, routed by the times of a pair's children. */
   private RouteSpec measured(RouteSpec read, Path table) {
     if (!(read.policy() instanceof MMPrefixAttentionRouting routing)) {
-      throw BifocalException.of(
-              ErrorCode.INVALID_OPTION,
-              "--calibration beside another policy",
-              "a choice that measurements must not change",
-              "policy " + PolicyName.MM_PREFIX.label())
-          .withRemedy("leave --calibration out, or leave the choice to it");
+      throw MeasuredRoutes.refusedBeside(
+          "another policy", "policy " + PolicyName.MM_PREFIX.label());
     }
     return read.routedBy(
         MeasuredRoutes.of(
