@@ -304,63 +304,77 @@ static void softmax_rows(struct work *w, int first_row, int rows, int from, int 
     }
 }
 
+static int output_type(const struct work *w) { return w->item->partial_row >= 0 ? F32 : w->params->out_dtype; }
+
 // Where the heads of the item's group belong, for one token.
 static char *output_of(const struct work *w, int token) {
     const bifocal_cpu_params *p = w->params;
+    const int64_t width = (int64_t)w->plan->group * w->plan->head_v;
+    if (w->item->partial_row >= 0) {
+        return (char *)(p->partial_out + w->item->partial_row * w->plan->head_v + (w->first_token + token) * width);
+    }
     const int64_t row = (int64_t)w->item->query_first + w->first_token + token;
-    const int64_t at = row * p->out_token_stride + (int64_t)w->item->kv_head * w->plan->group * w->plan->head_v;
-    return (char *)p->out + at * element_bytes(p->out_dtype);
+    return (char *)p->out + (row * p->out_token_stride + w->item->kv_head * width) * element_bytes(p->out_dtype);
 }
 
-// A row of O side by side.
-static const float *row_of_o(const struct work *w, int64_t row) {
-    const struct plan *plan = w->plan;
-    if (w->few || !plan->tiles) {
-        return w->o + row * plan->padded_v;
-    }
-    float *to = (float *)(w->scratch + plan->s);
-    const float *from = w->o + row / 32 * 32 * plan->padded_v + row % 32 * 16;
-    for (int64_t i = 0; i < plan->padded_v; i += LANES) {
-        vf_store(to + i, vf_load(from + i / 16 * 512 + i % 16));
-    }
-    return to;
-}
-
-// Divides by the sums and writes the rows to where the item says.
-static void finish_rows(struct work *w) {
+// What O of a row is to be multiplied by. Writes the row's LSE where one is wanted.
+static float finish_sum(const struct work *w, int r) {
     const bifocal_cpu_params *p = w->params;
     const bifocal_cpu_item *it = w->item;
     const struct plan *plan = w->plan;
     const bifocal_cpu_cache *c = &p->cache;
     const float v_scale = c->v_scale && !has_token_scales(c->dtype) ? c->v_scale[(int64_t)it->kv_head * c->scale_stride] : 1;
+    const int head = it->kv_head * plan->group + r % plan->group;
+    float maximum = w->maximum[r];
+    float sum = vf_reduce_add(vf_load(w->sum + (int64_t)r * LANES));
+    float weight = 1;
+    if (p->sinks && it->partial_row < 0) {
+        const float sink = p->sinks[head] * LOG2E;
+        const float highest = sink > maximum ? sink : maximum;
+        if (highest != -INFINITY) {
+            weight = exp2f(maximum - highest);
+            sum = sum * weight + exp2f(sink - highest);
+            maximum = highest;
+        }
+    }
+    float *lse = 0;
+    if (it->partial_row >= 0) {
+        lse = p->partial_lse + it->partial_row + (int64_t)w->first_token * plan->group + r;
+    } else if (p->lse) {
+        lse = p->lse + ((int64_t)it->query_first + w->first_token + r / plan->group) * p->lse_token_stride + head;
+    }
+    if (lse) {
+        *lse = sum != 0 ? maximum * LN2 + logf(sum) : -INFINITY;
+    }
+    return sum != 0 ? weight / sum * v_scale : 0;
+}
+
+// A row of O, times a factor, from where it lies among matrix tiles.
+static void write_tile_row(const struct work *w, int64_t row, float factor, char *out) {
+    const int64_t head = w->plan->head_v;
+    const int type = output_type(w);
+    const float *o = w->o + row / 32 * 32 * w->plan->padded_v + row % 32 * 16;
+    const vf f = vf_set(factor);
+    int64_t i = 0;
+    for (; type == BF16 && i + 32 <= head; i += 32) {
+        vf_store_bf16_pair((uint16_t *)out + i, vf_mul(vf_load(o + i * 32), f), vf_mul(vf_load(o + i * 32 + 512), f));
+    }
+    for (; i < head; i += 16) {
+        from_floats(type, o + i * 32, smaller(16, (int)(head - i)), factor, out + i * element_bytes(type));
+    }
+}
+
+// Divides by the sums and writes the rows to where the item says.
+static void finish_rows(struct work *w) {
+    const struct plan *plan = w->plan;
     for (int r = 0; r < w->rows; r++) {
-        const int i = w->first_token + r / plan->group;
-        const int head = it->kv_head * plan->group + r % plan->group;
-        float maximum = w->maximum[r];
-        float sum = vf_reduce_add(vf_load(w->sum + (int64_t)r * LANES));
-        float weight = 1;
-        if (p->sinks && it->partial_row < 0) {
-            const float sink = p->sinks[head] * LOG2E;
-            const float highest = sink > maximum ? sink : maximum;
-            if (highest != -INFINITY) {
-                weight = exp2f(maximum - highest);
-                sum = sum * weight + exp2f(sink - highest);
-                maximum = highest;
-            }
-        }
-        const float factor = sum != 0 ? weight / sum * v_scale : 0;
-        const float *o = row_of_o(w, place_of(plan, r / plan->group) + r % plan->group);
-        if (it->partial_row >= 0) {
-            const int64_t row = it->partial_row + (int64_t)w->first_token * plan->group + r;
-            from_floats(F32, o, plan->head_v, factor, p->partial_out + row * plan->head_v);
-            p->partial_lse[row] = sum != 0 ? maximum * LN2 + logf(sum) : -INFINITY;
-            continue;
-        }
-        char *out = output_of(w, r / plan->group) + (int64_t)(r % plan->group) * plan->head_v * element_bytes(p->out_dtype);
-        from_floats(p->out_dtype, o, plan->head_v, factor, out);
-        if (p->lse) {
-            const int64_t token = (int64_t)it->query_first + i;
-            p->lse[token * p->lse_token_stride + head] = sum != 0 ? maximum * LN2 + logf(sum) : -INFINITY;
+        const float factor = finish_sum(w, r);
+        const int64_t row = place_of(plan, r / plan->group) + r % plan->group;
+        char *out = output_of(w, r / plan->group) + (int64_t)(r % plan->group) * plan->head_v * element_bytes(output_type(w));
+        if (HAS_TILES && plan->tiles && !w->few) {
+            write_tile_row(w, row, factor, out);
+        } else {
+            from_floats(output_type(w), w->o + row * plan->padded_v, plan->head_v, factor, out);
         }
     }
 }
