@@ -398,16 +398,11 @@ struct tile {
     int32_t *v; // panels
 };
 
-static void load_tile(const struct work *w, int from, int count, struct tile *tile) {
+static void load_keys(const struct work *w, int from, int count, struct tile *tile) {
     const struct plan *plan = w->plan;
     const int type = w->params->cache.dtype;
-    const int slots = plan->in_bf16 ? 8 : 16; // of V in a sub-block
-    tile->v = (int32_t *)(w->scratch + plan->v);
     for (int j = 0; j < count; j++) {
-        const int token = from + j * 16;
-        const int exist = smaller(16, w->item->key_len - token);
-        const void *k = sub_block_k(w, token);
-        const void *v = sub_block_v(w, token);
+        const void *k = sub_block_k(w, from + j * 16);
         if (!plan->direct_k) {
             int32_t *to = (int32_t *)(w->scratch + plan->k) + (int64_t)j * plan->slots_k * 16;
             if (plan->in_bf16) {
@@ -418,6 +413,18 @@ static void load_tile(const struct work *w, int from, int count, struct tile *ti
             }
             k = to;
         }
+        tile->k[j] = k;
+    }
+}
+
+static void load_values(const struct work *w, int from, int count, const struct tile *tile) {
+    const struct plan *plan = w->plan;
+    const int type = w->params->cache.dtype;
+    const int slots = plan->in_bf16 ? 8 : 16; // of V in a sub-block
+    for (int j = 0; j < count; j++) {
+        const int token = from + j * 16;
+        const int exist = smaller(16, w->item->key_len - token);
+        const void *v = sub_block_v(w, token);
         if (!plan->direct_v) {
             void *to = w->scratch + plan->v_rows;
             if (plan->in_bf16) {
@@ -429,7 +436,6 @@ static void load_tile(const struct work *w, int from, int count, struct tile *ti
         } else if (exist < 16) {
             v = clean_tail(w, v, exist);
         }
-        tile->k[j] = k;
         to_panels(v, slots, plan->padded_v, plan->tiles ? 16 : PANEL_VECTORS * LANES, tile->v, plan->v_slots, (int64_t)j * slots);
     }
     if (plan->tiles) {
@@ -495,7 +501,7 @@ static void look_ahead(const struct work *w, int from, struct stream *s) {
 
 static void attend_tiles(struct work *w) {
     const struct plan *plan = w->plan;
-    struct tile tile;
+    struct tile tile = {.v = (int32_t *)(w->scratch + plan->v)};
     struct stream later;
 #if HAS_TILES
     float *s = w->s;
@@ -504,10 +510,16 @@ static void attend_tiles(struct work *w) {
 #endif
     for (int from = w->first_key; from < w->end_key; from += plan->tile_tokens) {
         const int n = tokens_at(w, from);
-        load_tile(w, from, (n + 15) / 16, &tile);
+        load_keys(w, from, (n + 15) / 16, &tile);
+        if (!plan->tiles) {
+            load_values(w, from, (n + 15) / 16, &tile);
+        }
         look_ahead(w, from, &later);
         const float *k_scales, *v_scales;
         tile_scales(w, from, n, &k_scales, &v_scales);
+#if HAS_TILES
+        int values = 0;
+#endif
         for (int token = 0; token < w->tokens; token += plan->block_tokens) {
             const int tokens = smaller(plan->block_tokens, w->tokens - token);
             int first = INT32_MAX;
@@ -542,6 +554,9 @@ static void attend_tiles(struct work *w) {
             w->started |= bit;
 #if HAS_TILES
             if (plan->tiles) {
+                if (line.before && line.before->o == o) { // the same rows, in the tile before
+                    finish_pipeline(&line);
+                }
                 struct block *block = line.before == line.blocks ? line.blocks + 1 : line.blocks;
                 *block = (struct block){
                     .w = w,
@@ -569,6 +584,11 @@ static void attend_tiles(struct work *w) {
                     block->careful |= needs_rounding(block->state.maximum[r]);
                 }
                 attend_block(&line, block, q, tile.k + j, count, &later);
+                if (!values) {
+                    // Only now has the last block of the tile before met all of its V.
+                    load_values(w, from, (n + 15) / 16, &tile);
+                    values = 1;
+                }
                 continue;
             }
 #endif
@@ -585,9 +605,14 @@ static void attend_tiles(struct work *w) {
             pv_float(scores, plan->s_stride, rows, tile.v, plan->v_slots, j * 16, count * 16, plan->padded_v, factor, o, plan->padded_v);
         }
 #if HAS_TILES
-        end_tile(&line);
+        if (v_scales) { // of which there is one copy
+            finish_pipeline(&line);
+        }
 #endif
     }
+#if HAS_TILES
+    finish_pipeline(&line);
+#endif
 }
 
 // Pointers of the tile at `from`; columns beyond the last key repeat it and are masked.

@@ -336,7 +336,7 @@ static void attend_block(struct pipeline *line, struct block *b, const int32_t *
 }
 
 // Lets what waits meet V.
-static void end_tile(struct pipeline *line) {
+static void finish_pipeline(struct pipeline *line) {
     take_rest(&line->beside);
     while (pieces_left(line->before)) {
         use_probabilities(line->before, &line->beside);
