@@ -499,10 +499,35 @@ static void look_ahead(const struct work *w, int from, struct stream *s) {
     s->pace = plan->tiles ? round_up(smaller(pace, 1024), 64) : smaller(pace, 64);
 }
 
+// What the rows of a block see: some of them keys first..end-1, all of them highest_first..lowest_end-1.
+struct block_keys {
+    int first, end;
+    int highest_first, lowest_end;
+};
+
+static void find_block_keys(const struct work *w, struct block_keys *keys) {
+    for (int i = 0; i < w->tokens; i++) {
+        struct block_keys *k = keys + i / w->plan->block_tokens;
+        if (i % w->plan->block_tokens == 0) {
+            *k = (struct block_keys){.first = INT32_MAX, .lowest_end = INT32_MAX};
+        }
+        const int first = w->key_first[i];
+        const int end = w->key_last[i] + 1;
+        if (first < end) {
+            k->first = smaller(k->first, first);
+            k->end = larger(k->end, end);
+        }
+        k->highest_first = larger(k->highest_first, first);
+        k->lowest_end = smaller(k->lowest_end, end);
+    }
+}
+
 static void attend_tiles(struct work *w) {
     const struct plan *plan = w->plan;
     struct tile tile = {.v = (int32_t *)(w->scratch + plan->v)};
     struct stream later;
+    struct block_keys keys[32]; // a bit of `started` each
+    find_block_keys(w, keys);
 #if HAS_TILES
     float *s = w->s;
     uint16_t *p = (uint16_t *)(w->scratch + plan->p);
@@ -522,16 +547,9 @@ static void attend_tiles(struct work *w) {
 #endif
         for (int token = 0; token < w->tokens; token += plan->block_tokens) {
             const int tokens = smaller(plan->block_tokens, w->tokens - token);
-            int first = INT32_MAX;
-            int end = 0;
-            for (int i = token; i < token + tokens; i++) {
-                if (w->key_first[i] <= w->key_last[i]) {
-                    first = smaller(first, w->key_first[i]);
-                    end = larger(end, w->key_last[i] + 1);
-                }
-            }
-            first = larger(first, from) / 16 * 16;
-            end = smaller(end, from + n);
+            const struct block_keys *block_keys = keys + token / plan->block_tokens;
+            const int first = larger(block_keys->first, from) / 16 * 16;
+            const int end = smaller(block_keys->end, from + n);
             if (first >= end) {
                 continue;
             }
@@ -571,15 +589,12 @@ static void attend_tiles(struct work *w) {
                     .p = line.p[block - line.blocks],
                     .k_scales = block_k_scales,
                     .v_scales = block_v_scales,
-                    .lowest_end = INT32_MAX,
+                    .highest_first = block_keys->highest_first,
+                    .lowest_end = block_keys->lowest_end,
                     .factor = w->factor,
                     .careful = block_v_scales != 0,
                     .fresh = fresh,
                 };
-                for (int i = token; i < token + tokens; i++) {
-                    block->highest_first = larger(block->highest_first, w->key_first[i]);
-                    block->lowest_end = smaller(block->lowest_end, w->key_last[i] + 1);
-                }
                 for (int r = 0; r < rows; r++) {
                     block->careful |= needs_rounding(block->state.maximum[r]);
                 }
