@@ -666,7 +666,10 @@ static void attend_few(struct work *w) {
 #endif
     const int p_bytes = w->in_bf16 ? 2 : 4;
     const int64_t p_stride = plan->s_stride * 4 / p_bytes;
+    const int64_t k_bytes = (int64_t)16 * plan->head_k * element_bytes(type);
+    const int64_t v_bytes = (int64_t)16 * plan->head_v * element_bytes(type);
     struct decode_tile tiles[2];
+    struct ahead ahead[2]; // of the next tile; rows that come second ask for what is there
     int now = 0;
     if (w->first_key < w->end_key) {
         decode_pointers(w, w->first_key, &tiles[now]);
@@ -684,10 +687,12 @@ static void attend_few(struct work *w) {
         if (from + 2 * DECODE_TOKENS < w->end_key) {
             touch_pages(w, from + 2 * DECODE_TOKENS);
         }
-        const struct decode_tile *ahead = next;
-        for (int r = 0; r < w->rows; r += DECODE_ROWS, ahead = tile) {
+        for (int pass = 0; pass < 2; pass++) {
+            ahead_of(&ahead[pass], pass ? tile : next, k_bytes, v_bytes);
+        }
+        for (int r = 0; r < w->rows; r += DECODE_ROWS) {
             const int rows = smaller(DECODE_ROWS, w->rows - r);
-            f->qk[rows - 1]((const char *)w->q + (int64_t)r * plan->head_k * p_bytes, plan->head_k, tile, ahead, plan->head_k,
+            f->qk[rows - 1]((const char *)w->q + (int64_t)r * plan->head_k * p_bytes, plan->head_k, tile, &ahead[r > 0], plan->head_k,
                             w->s + r * plan->s_stride, plan->s_stride);
         }
         const float *k_scales, *v_scales;
@@ -697,10 +702,9 @@ static void attend_few(struct work *w) {
         if (w->item->key_len < last + 16) {
             tile->v[count - 1] = clean_tail(w, tile->v[count - 1], w->item->key_len - last);
         }
-        ahead = next;
-        for (int r = 0; r < w->rows; r += DECODE_ROWS, ahead = tile) {
+        for (int r = 0; r < w->rows; r += DECODE_ROWS) {
             const int rows = smaller(DECODE_ROWS, w->rows - r);
-            f->pv[rows - 1](w->s + r * plan->s_stride, p_stride, tile, ahead, count, plan->head_v, w->correction + r,
+            f->pv[rows - 1](w->s + r * plan->s_stride, p_stride, tile, &ahead[r > 0], count, plan->head_v, w->correction + r,
                             w->o + (int64_t)r * plan->padded_v, plan->padded_v);
         }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The two products for few rows, straight from a cache of any type. Memory sets the pace: each line of K or V is read
-// once, and beside it the line at the same place of the next tile is asked for.
+// once, and beside it a line of the next tile is asked for.
 //
 // Pair types without a dot instruction keep the cache's order: a vector holds LANES/2 tokens (K) or dimensions (V), each
 // twice, for the even and the odd member of the pair; it meets two neighbouring values of q or p, and the two sums
@@ -72,19 +72,73 @@ INLINE void prefetch(const void *p) { __builtin_prefetch(p, 0, 2); }
 #define DECODE_TOKENS 64
 #define DECODE_SUB_BLOCKS (DECODE_TOKENS / 16)
 
+struct decode_tile {
+    const void *k[DECODE_SUB_BLOCKS];
+    const void *v[DECODE_SUB_BLOCKS];
+};
+
+// What is asked for while a tile is computed: the sub-blocks of the next one, K and V, a line of each in turn. Memory gives lines of
+// several pages at once faster than those of one page after the other.
+enum { AHEAD_PIECES = 2 * DECODE_SUB_BLOCKS };
+struct ahead {
+    const char *pieces[AHEAD_PIECES]; // of K and of V in turn
+    unsigned next;                    // piece
+    int64_t at;                       // bytes
+    int64_t until;                    // where the shorter pieces end: then theirs is the second half of what is left of the longer ones
+    int64_t rest;                     // bytes by which K is longer
+};
+
+static void ahead_of(struct ahead *a, const struct decode_tile *tile, int64_t k_bytes, int64_t v_bytes) {
+    for (int j = 0; j < DECODE_SUB_BLOCKS; j++) {
+        a->pieces[2 * j] = tile->k[j];
+        a->pieces[2 * j + 1] = tile->v[j];
+    }
+    a->next = 0;
+    a->at = 0;
+    a->until = k_bytes < v_bytes ? k_bytes : v_bytes;
+    a->rest = k_bytes - v_bytes;
+}
+
+static void share_rest(struct ahead *a) {
+    const int longer = a->rest < 0;
+    const int64_t half = round_up((longer ? -a->rest : a->rest) / 2, 64);
+    for (int j = 0; j < DECODE_SUB_BLOCKS; j++) {
+        a->pieces[2 * j + !longer] = a->pieces[2 * j + longer] + half;
+    }
+    a->until = INT64_MAX;
+}
+
+// Asks for the next n lines, a power of two. Where n changes between calls, a line or two may be asked for twice.
+INLINE void ask(struct ahead *a, const unsigned n) {
+    UNROLL for (unsigned i = 0; i < n; i++) {
+        prefetch(a->pieces[(a->next + i) % AHEAD_PIECES] + a->at);
+    }
+    a->next = (a->next + n) % AHEAD_PIECES;
+    if (a->next < n && (a->at += 64) >= a->until) {
+        share_rest(a);
+    }
+}
+
+// Beside a step of a loop that reads so many bytes; a part of a line is asked for with the first one of it.
+INLINE void ask_beside(struct ahead *a, const int bytes, int step) {
+    if (bytes >= 64) {
+        ask(a, bytes / 64);
+    } else if (step % (64 / bytes) == 0) {
+        ask(a, 1);
+    }
+}
+
 // s[R][C * 16] = q[R][head size] . k. q: floats, or bfloat16 with dot.
 INLINE void decode_qk_tile(const int type, const int dot, const int R, const int C, const void *q, int64_t q_stride,
-                           const void *const *k, const void *const *next, int head_size, float *s, int64_t s_stride) {
+                           const void *const *k, struct ahead *ahead, int head_size, float *s, int64_t s_stride) {
     const int d_step = pair_width(type);
     const int step = 16 * d_step; // elements of a sub-block that one step of the loop reads
     const int bytes = element_bytes(type);
     const int per = uses_dot(type, dot) || type == F32 ? VECTORS : 2 * VECTORS;
     vf sum[8][DECODE_ACCUMULATORS];
     const char *base[DECODE_SUB_BLOCKS];
-    const char *ahead[DECODE_SUB_BLOCKS];
     UNROLL for (int c = 0; c < C; c++) {
         base[c] = k[c];
-        ahead[c] = next[c];
     }
     UNROLL for (int r = 0; r < R; r++) {
         UNROLL for (int c = 0; c < C * per; c++) {
@@ -92,11 +146,7 @@ INLINE void decode_qk_tile(const int type, const int dot, const int R, const int
         }
     }
     for (int d = 0; d < head_size; d += d_step) {
-        UNROLL for (int c = 0; c < C; c++) {
-            if (step * bytes == 64 || d % 4 == 0) {
-                prefetch(ahead[c] + d / d_step * (step * bytes));
-            }
-        }
+        ask_beside(ahead, C * step * bytes, d / d_step);
         UNROLL for (int c = 0; c < C; c++) {
 #if HAS_DOT
             if (uses_dot(type, dot)) {
@@ -139,7 +189,7 @@ INLINE void decode_qk_tile(const int type, const int dot, const int R, const int
 
 // o[R][C * LANES] = o * factor + p . v over the sub-blocks of a tile. p: floats, or bfloat16 with dot.
 INLINE void decode_pv_tile(const int type, const int dot, const int R, const int C, const void *p, int64_t p_stride,
-                           const void *const *v, const void *const *next, int count, int64_t column, int64_t head_size,
+                           const void *const *v, struct ahead *ahead, int count, int64_t column, int64_t head_size,
                            const float *factor, float *o, int64_t o_stride) {
     const int t_step = pair_width(type);
     const int bytes = element_bytes(type);
@@ -153,9 +203,7 @@ INLINE void decode_pv_tile(const int type, const int dot, const int R, const int
     for (int j = 0; j < count; j++) {
         for (int t = 0; t < 16; t += t_step) {
             const int64_t first = t * head_size + column * t_step;
-            UNROLL for (int line = 0; line < C * LANES * t_step * bytes; line += 64) {
-                prefetch((const char *)next[j] + first * bytes + line);
-            }
+            ask_beside(ahead, C * LANES * t_step * bytes, t / t_step);
             UNROLL for (int c = 0; c < C; c++) {
 #if HAS_DOT
                 if (uses_dot(type, dot)) {
@@ -200,50 +248,45 @@ INLINE void decode_pv_tile(const int type, const int dot, const int R, const int
 #define WIDTH(R, PER)                                                                                                  \
     ((R) * (PER) * 4 <= DECODE_ACCUMULATORS ? 4 : (R) * (PER) * 2 <= DECODE_ACCUMULATORS ? 2 : 1)
 
-struct decode_tile {
-    const void *k[DECODE_SUB_BLOCKS];
-    const void *v[DECODE_SUB_BLOCKS];
-};
-
 INLINE void decode_qk_rows(const int type, const int dot, const int R, const void *q, int64_t q_stride,
-                           const struct decode_tile *tile, const struct decode_tile *next, int head_size, float *s,
+                           const struct decode_tile *tile, struct ahead *ahead, int head_size, float *s,
                            int64_t s_stride) {
     const int C = WIDTH(R, (uses_dot(type, dot) || type == F32 ? 1 : 2) * VECTORS);
     for (int j = 0; j < DECODE_SUB_BLOCKS; j += C) {
-        decode_qk_tile(type, dot, R, C, q, q_stride, tile->k + j, next->k + j, head_size, s + j * 16, s_stride);
+        decode_qk_tile(type, dot, R, C, q, q_stride, tile->k + j, ahead, head_size, s + j * 16, s_stride);
     }
 }
 
 INLINE void decode_pv_rows(const int type, const int dot, const int R, const void *p, int64_t p_stride,
-                           const struct decode_tile *tile, const struct decode_tile *next, int count, int head_size,
+                           const struct decode_tile *tile, struct ahead *ahead, int count, int head_size,
                            const float *factor, float *o, int64_t o_stride) {
     const int C = WIDTH(R, uses_dot(type, dot) || type == F32 ? 1 : 2);
     int64_t column = 0;
     for (; column + C * LANES <= head_size; column += C * LANES) {
-        decode_pv_tile(type, dot, R, C, p, p_stride, tile->v, next->v, count, column, head_size, factor, o + column,
+        decode_pv_tile(type, dot, R, C, p, p_stride, tile->v, ahead, count, column, head_size, factor, o + column,
                        o_stride);
     }
     for (; column < head_size; column += LANES) {
-        decode_pv_tile(type, dot, R, 1, p, p_stride, tile->v, next->v, count, column, head_size, factor, o + column,
+        decode_pv_tile(type, dot, R, 1, p, p_stride, tile->v, ahead, count, column, head_size, factor, o + column,
                        o_stride);
     }
 }
 
 // Functions for 1..DECODE_ROWS rows of one cache type.
-typedef void decode_qk_function(const void *q, int64_t q_stride, const struct decode_tile *, const struct decode_tile *next,
+typedef void decode_qk_function(const void *q, int64_t q_stride, const struct decode_tile *, struct ahead *,
                                 int head_size, float *s, int64_t s_stride);
-typedef void decode_pv_function(const void *p, int64_t p_stride, const struct decode_tile *, const struct decode_tile *next,
+typedef void decode_pv_function(const void *p, int64_t p_stride, const struct decode_tile *, struct ahead *,
                                 int count, int head_size, const float *factor, float *o, int64_t o_stride);
 
 #define DEFINE_DECODE_R(NAME, TYPE, DOT, R)                                                                            \
     static void decode_qk_##NAME##_##R(const void *q, int64_t qs, const struct decode_tile *t,                         \
-                                       const struct decode_tile *n, int d, float *s, int64_t ss) {                     \
-        decode_qk_rows(TYPE, DOT, R, q, qs, t, n, d, s, ss);                                                           \
+                                       struct ahead *a, int d, float *s, int64_t ss) {                     \
+        decode_qk_rows(TYPE, DOT, R, q, qs, t, a, d, s, ss);                                                           \
     }                                                                                                                  \
     static void decode_pv_##NAME##_##R(const void *p, int64_t ps, const struct decode_tile *t,                         \
-                                       const struct decode_tile *n, int count, int d, const float *f, float *o,        \
+                                       struct ahead *a, int count, int d, const float *f, float *o,        \
                                        int64_t os) {                                                                   \
-        decode_pv_rows(TYPE, DOT, R, p, ps, t, n, count, d, f, o, os);                                                 \
+        decode_pv_rows(TYPE, DOT, R, p, ps, t, a, count, d, f, o, os);                                                 \
     }
 
 #if LANES == 16
