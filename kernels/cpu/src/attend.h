@@ -100,6 +100,12 @@ static struct plan make_plan(const bifocal_cpu_params *p) {
     return n;
 }
 
+// What the rows of a block see: some of them keys first..end-1, all of them highest_first..lowest_end-1.
+struct block_keys {
+    int first, end;
+    int highest_first, lowest_end;
+};
+
 // One item, or a part of it with few enough query tokens, while it is computed.
 struct work {
     const bifocal_cpu_params *params;
@@ -119,6 +125,7 @@ struct work {
     uint32_t started; // bits of blocks of rows whose queries are packed; on matrix tiles, that have something in o
     void *q;
     float *o, *s, *maximum, *sum, *shift, *correction;
+    struct block_keys block_keys[32]; // a bit of `started` each
     int32_t *key_first, *key_last; // per token, inclusive; none visible: first > last
 };
 
@@ -499,15 +506,9 @@ static void look_ahead(const struct work *w, int from, struct stream *s) {
     s->pace = plan->tiles ? round_up(smaller(pace, 1024), 64) : smaller(pace, 64);
 }
 
-// What the rows of a block see: some of them keys first..end-1, all of them highest_first..lowest_end-1.
-struct block_keys {
-    int first, end;
-    int highest_first, lowest_end;
-};
-
-static void find_block_keys(const struct work *w, struct block_keys *keys) {
+static void find_block_keys(struct work *w) {
     for (int i = 0; i < w->tokens; i++) {
-        struct block_keys *k = keys + i / w->plan->block_tokens;
+        struct block_keys *k = w->block_keys + i / w->plan->block_tokens;
         if (i % w->plan->block_tokens == 0) {
             *k = (struct block_keys){.first = INT32_MAX, .lowest_end = INT32_MAX};
         }
@@ -526,8 +527,7 @@ static void attend_tiles(struct work *w) {
     const struct plan *plan = w->plan;
     struct tile tile = {.v = (int32_t *)(w->scratch + plan->v)};
     struct stream later;
-    struct block_keys keys[32]; // a bit of `started` each
-    find_block_keys(w, keys);
+    find_block_keys(w);
 #if HAS_TILES
     float *s = w->s;
     uint16_t *p = (uint16_t *)(w->scratch + plan->p);
@@ -547,7 +547,7 @@ static void attend_tiles(struct work *w) {
 #endif
         for (int token = 0; token < w->tokens; token += plan->block_tokens) {
             const int tokens = smaller(plan->block_tokens, w->tokens - token);
-            const struct block_keys *block_keys = keys + token / plan->block_tokens;
+            const struct block_keys *block_keys = w->block_keys + token / plan->block_tokens;
             const int first = larger(block_keys->first, from) / 16 * 16;
             const int end = smaller(block_keys->end, from + n);
             if (first >= end) {
