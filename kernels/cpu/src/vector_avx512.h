@@ -135,8 +135,8 @@ INLINE void vf_store_bf16(uint16_t *p, vf x) {
 INLINE __m128i vf_narrow(vf x, const int mantissa, const int smallest, const float largest, const int nan) {
     const int drop = 23 - mantissa;
     const __m512i bits = _mm512_castps_si512(x);
-    // No number stays none, and ends above all that are.
-    const __m512i b = _mm512_castps_si512(_mm512_min_ps(_mm512_set1_ps(largest), _mm512_abs_ps(x)));
+    // No number stays none, and ends above all that are. A largest of 0: none is too large.
+    const __m512i b = _mm512_castps_si512(largest > 0 ? _mm512_min_ps(_mm512_set1_ps(largest), _mm512_abs_ps(x)) : _mm512_abs_ps(x));
     const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(b, drop), _mm512_set1_epi32(1));
     const __m512i half = _mm512_set1_epi32((1 << (drop - 1)) - 1 - ((smallest - 1 + 127) << 23));
     const __m512i normal = _mm512_srli_epi32(_mm512_add_epi32(_mm512_add_epi32(b, half), odd), drop);
@@ -153,6 +153,39 @@ INLINE void vf_store_i8(uint8_t *p, vf x) {
     const __m512i whole = _mm512_cvtps_epi32(_mm512_max_ps(_mm512_min_ps(number, _mm512_set1_ps(127.0f)), _mm512_set1_ps(-127.0f)));
     _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8(whole));
 }
+// The same from 32 bfloat16, which have more bits than the format, without leaving sixteen-bit lanes. The last place that is kept is
+// that of the format's number, or of its smallest subnormal below it.
+INLINE __m256i narrow_bf16(const uint16_t *p, const int mantissa, const int smallest, const int largest, const int nan) {
+    const int drop = 7 - mantissa;
+    const int first = smallest + 127; // exponent of the smallest normal number
+    const __m512i bits = _mm512_loadu_si512(p);
+    const __m512i magnitude = _mm512_and_si512(bits, _mm512_set1_epi16(0x7FFF));
+    // What is below a sixteenth of the smallest subnormal becomes 0 as well as that does.
+    const __m512i least = _mm512_set1_epi16((short)((first - mantissa - 4) << 7));
+    const __m512i b = _mm512_max_epu16(_mm512_min_epu16(magnitude, _mm512_set1_epi16((short)largest)), least);
+    const __m512i exponent = _mm512_srli_epi16(b, 7);
+    const __m512i shift =
+        _mm512_max_epi16(_mm512_sub_epi16(_mm512_set1_epi16((short)(first + drop)), exponent), _mm512_set1_epi16((short)drop));
+    const __m512i digits = _mm512_ternarylogic_epi32(b, _mm512_set1_epi16(0x7F), _mm512_set1_epi16(0x80), 0xEA); // b & 0x7F | 0x80
+    const __m512i odd = _mm512_and_si512(_mm512_srlv_epi16(digits, shift), _mm512_set1_epi16(1));
+    const __m512i half = _mm512_srlv_epi16(_mm512_set1_epi16(-1), _mm512_sub_epi16(_mm512_set1_epi16(17), shift));
+    const __m512i rounded = _mm512_srlv_epi16(_mm512_add_epi16(_mm512_add_epi16(digits, half), odd), shift);
+    const __m512i above = _mm512_slli_epi16(_mm512_subs_epu16(exponent, _mm512_set1_epi16((short)first)), mantissa);
+    const __m512i y = _mm512_mask_mov_epi16(_mm512_add_epi16(rounded, above),
+                                            _mm512_cmpgt_epu16_mask(magnitude, _mm512_set1_epi16(0x7F80)), _mm512_set1_epi16((short)nan));
+    const __m512i sign = _mm512_srli_epi16(bits, 8);
+    return _mm512_cvtepi16_epi8(_mm512_ternarylogic_epi32(y, sign, _mm512_set1_epi16(0x80), 0xF8)); // y | (sign & 0x80)
+}
+INLINE void vf_bf16_to_e4m3(uint8_t *to, const uint16_t *p) { _mm256_storeu_si256((__m256i *)to, narrow_bf16(p, 3, -6, 0x43E0, 0x7F)); }
+INLINE void vf_bf16_to_e5m2(uint8_t *to, const uint16_t *p) { _mm256_storeu_si256((__m256i *)to, narrow_bf16(p, 2, -14, 0x4760, 0x7E)); }
+// x / d as below, for a d that was made for this x: the quotient is finite or no number, and beyond the format's largest by rounding alone.
+INLINE vf vf_small_quotient(vf x, vf d, vf reciprocal) {
+    const vf y = _mm512_mul_ps(x, reciprocal);
+    return _mm512_fnmadd_ps(_mm512_fmsub_ps(y, d, x), reciprocal, y);
+}
+INLINE void vf_store_small_e4m3(uint8_t *p, vf x) { _mm_storeu_si128((__m128i *)p, vf_narrow(x, 3, -6, 0, 0x7F)); }
+// What is no number becomes -2^31, whose lowest byte is 0.
+INLINE void vf_store_small_i8(uint8_t *p, vf x) { _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(x))); }
 // x / d with the reciprocal of d, both between 2^-60 and 2^60: rounded as a division rounds, except below 2^-40.
 INLINE vf vf_quotient(vf x, vf d, vf reciprocal) {
     const vf y = _mm512_mul_ps(x, reciprocal);

@@ -44,15 +44,32 @@ INLINE void store_byte_as(const int type, uint8_t *to, vf x) {
 }
 #endif
 
-// to[i] = from[i] / divisor
-INLINE void quantise_typed(const int source, const int type, const void *from, int n, float divisor, uint8_t *to) {
+// to[i] = from[i] / divisor; token_scale: the divisor was made for these numbers.
+INLINE void quantise_typed(const int source, const int type, const int token_scale, const void *from, int n, float divisor, uint8_t *to) {
+    (void)token_scale;
     int i = 0;
 #ifdef HAS_NARROW_STORES
+    for (; source == BF16 && type != I8 && divisor == 1 && i + 32 <= n; i += 32) {
+        const uint16_t *x = (const uint16_t *)from + i;
+        if (type == E4M3) {
+            vf_bf16_to_e4m3(to + i, x);
+        } else {
+            vf_bf16_to_e5m2(to + i, x);
+        }
+    }
     for (; divisor == 1 && i + LANES <= n; i += LANES) {
         store_byte_as(type, to + i, load_as(source, from, i));
     }
     const vf d = vf_set(divisor);
     const vf reciprocal = vf_set(1 / divisor);
+    for (; token_scale && divisor > 0x1p-60f && divisor < 0x1p60f && i + LANES <= n; i += LANES) {
+        const vf x = vf_small_quotient(load_as(source, from, i), d, reciprocal);
+        if (type == I8) {
+            vf_store_small_i8(to + i, x);
+        } else {
+            vf_store_small_e4m3(to + i, x);
+        }
+    }
     for (; divisor > 0x1p-60f && divisor < 0x1p60f && i + LANES <= n; i += LANES) {
         store_byte_as(type, to + i, vf_quotient(load_as(source, from, i), d, reciprocal));
     }
@@ -70,10 +87,10 @@ INLINE void quantise_typed(const int source, const int type, const void *from, i
 static void quantise(int source, int type, const void *from, int n, float divisor, uint8_t *to) {
 #define QUANTISE(SOURCE)                                                                                               \
     switch (type) {                                                                                                    \
-    case E4M3:                                                                                                         \
-    case E4M3_PTH: quantise_typed(SOURCE, E4M3, from, n, divisor, to); break;                                          \
-    case E5M2: quantise_typed(SOURCE, E5M2, from, n, divisor, to); break;                                              \
-    default: quantise_typed(SOURCE, I8, from, n, divisor, to); break;                                                  \
+    case E4M3: quantise_typed(SOURCE, E4M3, 0, from, n, divisor, to); break;                                           \
+    case E4M3_PTH: quantise_typed(SOURCE, E4M3, 1, from, n, divisor, to); break;                                       \
+    case E5M2: quantise_typed(SOURCE, E5M2, 0, from, n, divisor, to); break;                                           \
+    default: quantise_typed(SOURCE, I8, 1, from, n, divisor, to); break;                                               \
     }
     switch (source) {
     case F32: QUANTISE(F32) break;

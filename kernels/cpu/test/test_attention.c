@@ -1001,6 +1001,47 @@ static void far_blocks(void) {
 
 // ------------------------------------------------------------------------------------------------------- KV write
 
+// Each bfloat16 there is, stored with each scale: the bytes of the portable kernels. Neighbours in a row are neighbours in value in one
+// order, far apart in the other.
+static void every_bf16_is_stored_alike(void) {
+    enum { TOKENS = 512, HEAD = 128 };
+    static const float scales[] = {1, 0.5f, 4, 0x1p-20f, 0x1p30f, 0.3f, 1.7f, 0x1.fffffep0f, 3e-5f, 1e-30f, 1e30f, 1e-42f};
+    static const int types[] = {BIFOCAL_CPU_FLOAT8_E4M3, BIFOCAL_CPU_FLOAT8_E5M2, BIFOCAL_CPU_INT8_PER_TOKEN_HEAD, BIFOCAL_CPU_FLOAT8_PER_TOKEN_HEAD};
+    static uint16_t rows[2][TOKENS * HEAD];
+    static int64_t slots[TOKENS];
+    static char stored[2][2][TOKENS * (HEAD + 4)];
+    for (int i = 0; i < TOKENS * HEAD; i++) {
+        rows[0][i] = (uint16_t)i;
+        rows[1][i] = (uint16_t)(i % HEAD * TOKENS + i / HEAD);
+    }
+    for (int i = 0; i < TOKENS; i++) {
+        slots[i] = i;
+    }
+    char isa[32];
+    snprintf(isa, sizeof isa, "%s", bifocal_cpu_isa());
+    for (int type = 0; type < 4; type++) {
+        for (int i = 0; i < (token_scaled(types[type]) ? 1 : (int)(sizeof scales / sizeof *scales)); i++) {
+            for (int portable = 0; portable < 2; portable++) {
+                memset(stored[portable], 0x55, sizeof stored[portable]);
+                const int64_t stride = TOKENS * (HEAD + 4);
+                const bifocal_cpu_cache cache = {.k = stored[portable][0], .v = stored[portable][1], .k_block_stride = stride, .v_block_stride = stride, .k_head_stride = stride, .v_head_stride = stride, .k_scale = token_scaled(types[type]) ? 0 : scales + i, .v_scale = token_scaled(types[type]) ? 0 : scales + i, .block_size = TOKENS, .dtype = types[type], .num_kv_heads = 1, .head_size_k = HEAD, .head_size_v = HEAD};
+                const bifocal_cpu_kv_write w = {.size = sizeof w, .cache = cache, .k = rows[0], .v = rows[1], .k_token_stride = HEAD, .v_token_stride = HEAD, .slots = slots, .dtype = BIFOCAL_CPU_BFLOAT16};
+                bifocal_cpu_select_isa(portable ? "portable" : isa);
+                snprintf(current, sizeof current, "every bfloat16 as %s, scale %a", type_names[types[type]], (double)scales[i]);
+                const int32_t code = bifocal_cpu_write_kv(&w, 0, TOKENS);
+                bifocal_cpu_select_isa(isa);
+                if (code) {
+                    FAIL("%s", bifocal_cpu_error_text(code));
+                    return;
+                }
+            }
+            if (memcmp(stored[0], stored[1], sizeof stored[0])) {
+                FAIL("%s", "differs from the portable kernels");
+            }
+        }
+    }
+}
+
 static void write_case(uint64_t seed, int number) {
     state = seed * 7919u + (uint64_t)number;
     struct shape s = {
@@ -1200,6 +1241,7 @@ static int all_tests(uint64_t seed, int cases, int only) {
         merge_ignores_empty_parts();
         far_blocks();
         every_code();
+        every_bf16_is_stored_alike();
         every_tail_length();
         every_head_size_and_group();
     }
