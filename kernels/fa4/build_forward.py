@@ -24,14 +24,26 @@ FORMAT = 1
 IN_VENV = "BIFOCAL_FA4_VENV"
 RUNTIME = "libcute_dsl_runtime.so"
 
-# Causal forwards and, for layers with a window, forwards that take their bounds. Blocks of as many slots as a tile has
-# keys are read by the tensor memory accelerator, others by copies of single rows.
-VARIANTS = (
-    {"head-size": 128, "group": 4, "page-size": 64, "pack": True, "tile-keys": 64},
-    {"head-size": 128, "group": 4, "page-size": 64, "pack": True, "tile-keys": 64, "window": True},
-    {"head-size": 256, "group": 2, "page-size": 64, "pack": True, "tile-keys": 64},
-    {"head-size": 256, "group": 2, "page-size": 64, "pack": True, "tile-keys": 64, "window": True},
+# Head sizes and query heads of a key/value head. Of each there is a causal forward and, for layers with a window and for
+# lowered images, one that takes its bounds. Blocks of as many slots as a tile has keys are read by the tensor memory
+# accelerator, others by copies of single rows.
+SHAPES = (
+    *({"head-size": 128, "group": group} for group in (1, 2, 3, 4, 5, 6, 7, 8, 12, 16)),
+    *({"head-size": 256, "group": group} for group in (1, 2, 4, 8)),
+    *({"head-size": 64, "group": group} for group in (1, 4, 7, 8)),
+    *({"head-size": 128, "group": group, "dtype": "fp16"} for group in (4, 8)),
+    *({"head-size": 128, "group": 4, "page-size": page} for page in (16, 32)),
+    *({"head-size": 256, "group": 2, "page-size": page} for page in (16, 32)),
 )
+
+
+def variants():
+    for shape in SHAPES:
+        variant = {"page-size": 64, **shape, "tile-keys": 64}
+        if variant["group"] > 1:
+            variant["pack"] = True
+        yield variant
+        yield {**variant, "window": True}
 
 
 def enter_venv(venv):
@@ -84,9 +96,8 @@ def build(variant, out):
     compiled.unlink()
     return {"name": name, "file": library.name, "sha256": digest(library), "inputs": inputs(variant),
             "package": "flash-attn-4", "version": pinned("flash-attn-4"), "licence": "BSD-3-Clause",
-            "dtype": "bf16", "head_size": variant["head-size"], "group": variant["group"],
+            "dtype": variant.get("dtype", "bf16"), "head_size": variant["head-size"], "group": variant["group"],
             "page_size": variant["page-size"], "window": variant.get("window", False)}
-
 
 
 def digest(path):
@@ -123,23 +134,33 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
     parser.add_argument("--venv", type=Path, help="virtual environment (default OUT/.venv)")
+    parser.add_argument("--only", default=".", help="regular expression on the variants as --list writes them; others "
+                                                  "are left as they are")
+    parser.add_argument("--list", action="store_true", help="write the variants and build nothing")
     options = parser.parse_args()
+    every = list(variants())
+    chosen = [variant for variant in every if re.search(options.only, " ".join(words(variant)))]
+    if options.list or not chosen:
+        print("\n".join(" ".join(words(variant)) for variant in chosen))
+        sys.exit(0 if chosen else f"no variant matches {options.only!r}")
     options.out = options.out.resolve()
     options.out.mkdir(parents=True, exist_ok=True)
     if not os.environ.get(IN_VENV):
         enter_venv((options.venv or options.out / ".venv").resolve())
     before, entries, failed = kept(options.out), [], []
-    for number, variant in enumerate(VARIANTS, 1):
+    for number, variant in enumerate(every, 1):
         if inputs(variant) in before:
             entries.append(before[inputs(variant)])
+            continue
+        if variant not in chosen:
             continue
         started = time.monotonic()
         try:
             entries.append(build(variant, options.out))
-            print(f"[{number}/{len(VARIANTS)}] {entries[-1]['name']}: {time.monotonic() - started:.0f} s", flush=True)
+            print(f"[{number}/{len(every)}] {entries[-1]['name']}: {time.monotonic() - started:.0f} s", flush=True)
         except RuntimeError as problem:
             failed.append(" ".join(words(variant)))
-            print(f"[{number}/{len(VARIANTS)}] {failed[-1]}: FAILED {problem}", flush=True)
+            print(f"[{number}/{len(every)}] {failed[-1]}: FAILED {problem}", flush=True)
     manifest = {
         "format": FORMAT, "family": "fa4", "target": "sm_90a", "runtime": [place_runtime(options.out)],
         "needs": {"file": RUNTIME, "package": "nvidia-cutlass-dsl-libs-cu13",

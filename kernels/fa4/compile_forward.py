@@ -67,6 +67,7 @@ def forward_class():
 
 @dataclass(frozen=True)
 class Variant:
+    dtype: str
     head_size: int
     group: int
     page_size: int
@@ -84,7 +85,7 @@ class Variant:
     @property
     def name(self):
         mask = "window" if self.window else "causal" if self.causal else "full"
-        return (f"fa4_forward_bf16_{self.head_size}_group{self.group}_page{self.page_size}_{mask}_"
+        return (f"fa4_forward_{self.dtype}_{self.head_size}_group{self.group}_page{self.page_size}_{mask}_"
                 f"{self.tile[0]}x{self.tile[1]}" + ("_packed" if self.pack else ""))
 
 
@@ -104,17 +105,18 @@ def compile_variant(variant):
                                              assumed_align=max(divisible * dtype.width // 8, 4))
 
     rows, keys = variant.tile
+    dtype = {"bf16": cutlass.BFloat16, "fp16": cutlass.Float16}[variant.dtype]
     kernel = forward(
-        cutlass.BFloat16, variant.head_size, variant.head_size, variant.group, is_causal=variant.causal,
+        dtype, variant.head_size, variant.head_size, variant.group, is_causal=variant.causal,
         is_local=variant.window, pack_gqa=variant.pack, tile_m=rows, tile_n=keys, num_stages=2, num_threads=384,
         Q_in_regs=False, intra_wg_overlap=True, mma_pv_is_rs=True, mask_mod=None, score_mod=None,
         has_aux_tensors=False, paged_kv_non_tma=variant.page_size != keys)
     tokens, heads, kv_heads, batch, pages = sym(), sym(), sym(), sym(), sym()
     size = variant.head_size
-    query = tensor(cutlass.BFloat16, (tokens, heads, size), 8)
-    key = tensor(cutlass.BFloat16, (pages, variant.page_size, kv_heads, size), 8)
-    value = tensor(cutlass.BFloat16, (pages, variant.page_size, kv_heads, size), 8)
-    out = tensor(cutlass.BFloat16, (tokens, heads, size), 8)
+    query = tensor(dtype, (tokens, heads, size), 8)
+    key = tensor(dtype, (pages, variant.page_size, kv_heads, size), 8)
+    value = tensor(dtype, (pages, variant.page_size, kv_heads, size), 8)
+    out = tensor(dtype, (tokens, heads, size), 8)
     lse = tensor(Float32, (tokens, heads))
     starts = tensor(Int32, (sym(),))
     used = tensor(Int32, (batch,))
@@ -144,6 +146,7 @@ def compile_variant(variant):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
+    parser.add_argument("--dtype", choices=("bf16", "fp16"), default="bf16", help="of queries, cache and output")
     parser.add_argument("--head-size", type=int, default=128)
     parser.add_argument("--group", type=int, default=4, help="query heads of one key/value head")
     parser.add_argument("--page-size", type=int, default=64)
@@ -153,7 +156,7 @@ def main():
     parser.add_argument("--pack", action="store_true", help="query heads of a group as rows of one tile")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    variant = Variant(options.head_size, options.group, options.page_size,
+    variant = Variant(options.dtype, options.head_size, options.group, options.page_size,
                       not options.full and not options.window, options.window, options.pack, options.tile_keys)
     started = time.monotonic()
     compiled = compile_variant(variant)

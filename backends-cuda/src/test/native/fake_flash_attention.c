@@ -47,13 +47,22 @@ static int raise(const char *message) {
 static float wide(const tensor *t, int64_t a, int64_t b, int64_t c, int64_t d) {
   const int64_t *s = t->strides;
   int64_t at = a * s[0] + b * s[1] + c * s[2] + (t->ndim > 3 ? d * s[3] : 0);
+  if (t->code == REAL) {
+    return (float)((const _Float16 *)t->data)[at];
+  }
   uint32_t bits = (uint32_t)((const uint16_t *)t->data)[at] << 16;
   float value;
   memcpy(&value, &bits, sizeof value);
   return value;
 }
 
-static uint16_t narrow(float value) {
+static uint16_t narrow(const tensor *t, float value) {
+  if (t->code == REAL) {
+    const _Float16 half = (_Float16)value;
+    uint16_t same;
+    memcpy(&same, &half, sizeof same);
+    return same;
+  }
   uint32_t bits;
   memcpy(&bits, &value, sizeof bits);
   return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
@@ -81,7 +90,8 @@ __attribute__((visibility("default"))) int NAME(void *self, const any *args, int
     t[i] = args[i].pointer;
   }
   const tensor *q = t[0], *k = t[1], *v = t[2], *out = t[3], *sums = t[4];
-  if (!is(q, 3, BRAIN, 16) || !is(k, 4, BRAIN, 16) || !is(v, 4, BRAIN, 16) || !is(out, 3, BRAIN, 16) ||
+  const int code = q->code == REAL ? REAL : BRAIN;
+  if (!is(q, 3, code, 16) || !is(k, 4, code, 16) || !is(v, 4, code, 16) || !is(out, 3, code, 16) ||
       !is(sums, 2, REAL, 32) || !is(t[6], 1, SIGNED, 32) || !is(t[7], 1, SIGNED, 32) || !is(t[8], 1, SIGNED, 32) ||
       !is(t[9], 2, SIGNED, 32)) {
     return raise("another tensor");
@@ -128,7 +138,7 @@ __attribute__((visibility("default"))) int NAME(void *self, const any *args, int
         }
         for (int64_t d = 0; d < size; d++) {
           ((uint16_t *)out->data)[(first + token) * out->strides[0] + head * out->strides[1] + d] =
-              narrow((float)(row[d] / sum));
+              narrow(out, (float)(row[d] / sum));
         }
         ((float *)sums->data)[(first + token) * sums->strides[0] + head] = (float)(most + log(sum));
       }

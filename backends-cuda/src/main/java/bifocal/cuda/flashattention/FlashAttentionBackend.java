@@ -53,7 +53,7 @@ public final class FlashAttentionBackend
               + ForwardManifest.PACKAGE
               + " "
               + ForwardManifest.VERSION
-              + ", of bf16, with head sizes up to 256 (of Gemma 4 the sliding layers); the pack of"
+              + ", of bf16 and fp16, with head sizes up to 256 (of Gemma 4 the sliding layers); the pack of"
               + " TRITON_ATTN writes the cache, and the user installs NVIDIA's"
               + " libcute_dsl_runtime");
 
@@ -113,8 +113,7 @@ public final class FlashAttentionBackend
         || !(request.layer() instanceof AttentionLayerSpec.Dense layer)) {
       return declared;
     }
-    Seq<Integer> sizes =
-        host.require().pack().pageSizes(layer.headSize(), layer.numHeads() / layer.numKvHeads());
+    Seq<Integer> sizes = host.require().pack().pageSizes(layer);
     Capabilities extended = extended(declared);
     return sizes.isEmpty() ? extended : limited(extended, sizes);
   }
@@ -192,12 +191,7 @@ public final class FlashAttentionBackend
     int page =
         request
             .blockSize()
-            .orElse(
-                () ->
-                    device
-                        .pack()
-                        .pageSizes(layer.headSize(), layer.numHeads() / layer.numKvHeads())
-                        .headOption())
+            .orElse(() -> device.pack().pageSizes(layer).headOption())
             .getOrElse(USUAL_BLOCK);
     return device
         .pack()
@@ -227,7 +221,7 @@ public final class FlashAttentionBackend
       return Option.some("no forwards but for decoders whose keys and values have one head size");
     }
     boolean plain =
-        layer.dtype() == DType.BF16
+        (layer.dtype() == DType.BF16 || layer.dtype() == DType.FP16)
             && layer.kvCacheDtype().resolve(layer.dtype()).elementType().contains(layer.dtype());
     return Option.when(
         !plain, "no forwards for a cache of " + layer.kvCacheDtype() + " and " + layer.dtype());

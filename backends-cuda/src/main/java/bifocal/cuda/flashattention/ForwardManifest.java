@@ -1,5 +1,6 @@
 package bifocal.cuda.flashattention;
 
+import bifocal.core.tensor.DType;
 import bifocal.cuda.pack.ManifestFields;
 import bifocal.cuda.pack.PackRefusal;
 import com.fasterxml.jackson.databind.JsonNode;
@@ -22,7 +23,7 @@ final class ForwardManifest {
   static final String VERSION = "4.0.0b36";
 
   private static final String FAMILY = "fa4";
-  private static final String DTYPE = "bf16";
+  private static final Vector<DType> DTYPES = Vector.of(DType.BF16, DType.FP16);
   private static final String NAME = "manifest of FlashAttention forwards";
 
   private ForwardManifest() {}
@@ -60,9 +61,9 @@ final class ForwardManifest {
     if (!built.equals(PACKAGE + " " + VERSION)) {
       throw format("module " + module.text("name"), "built from " + built);
     }
-    module.oneOf("dtype", Vector.of(DTYPE), Function.identity());
     return new ForwardEntry(
         new ForwardKey(
+            module.oneOf("dtype", DTYPES, DType::label),
             module.number("head_size", 1),
             module.number("group", 1),
             module.number("page_size", 1),

@@ -2,6 +2,7 @@ package bifocal.cuda.flashattention;
 
 import bifocal.core.device.ComputeCapability;
 import bifocal.core.error.FileFailure;
+import bifocal.core.layer.AttentionLayerSpec;
 import bifocal.cuda.pack.PackFile;
 import bifocal.cuda.pack.PackRefusal;
 import io.vavr.collection.Map;
@@ -103,12 +104,12 @@ public record ForwardPack(
     return modules.containsKey(wanted);
   }
 
-  /** Block sizes that there are forwards for, of heads and groups. */
-  Seq<Integer> pageSizes(int headSize, int group) {
+  /** Block sizes that there are forwards for. */
+  Seq<Integer> pageSizes(AttentionLayerSpec.Dense layer) {
     return modules
         .keySet()
         .toVector()
-        .filter(key -> key.headSize() == headSize && key.group() == group)
+        .filter(key -> ForwardKey.of(layer, key.pageSize(), key.window()).equals(key))
         .map(ForwardKey::pageSize)
         .distinct()
         .sorted();

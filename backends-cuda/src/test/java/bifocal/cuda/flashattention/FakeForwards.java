@@ -70,7 +70,7 @@ final class FakeForwards {
         .put("sha256", sha256(library))
         .put("package", "flash-attn-4")
         .put("version", ForwardManifest.VERSION)
-        .put("dtype", "bf16")
+        .put("dtype", key.dtype().label())
         .put("head_size", key.headSize())
         .put("group", key.group())
         .put("page_size", key.pageSize())

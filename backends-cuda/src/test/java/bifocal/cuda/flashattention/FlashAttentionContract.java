@@ -4,6 +4,10 @@ import bifocal.composite.CompositeBackends;
 import bifocal.conformance.BackendContract;
 import bifocal.conformance.memory.TestDevice;
 import bifocal.core.backend.AttentionBackend;
+import bifocal.core.backend.AttentionRequest;
+import bifocal.core.backend.Deployment;
+import bifocal.core.backend.InvalidReason;
+import bifocal.core.backend.KernelSettings.FlashAttentionVersion;
 import bifocal.core.cache.KvCacheSpec;
 import bifocal.core.cache.KvLayout;
 import bifocal.core.cache.KvScales;
@@ -59,9 +63,25 @@ record FlashAttentionContract(
     };
   }
 
+  /** Why a backend cannot run a layer here. */
+  static Option<String> missing(
+      AttentionBackend<?> backend, ForwardDevice device, Dense layer, int blockSize) {
+    Deployment version4 =
+        Deployment.PLAIN.withKernels(
+            Deployment.PLAIN.kernels().withFlashAttention(new FlashAttentionVersion(4, true)));
+    return backend
+        .missingOnThisHost(
+            new AttentionRequest(layer, profile(device), Option.some(blockSize), version4))
+        .map(InvalidReason::text);
+  }
+
+  private static DeviceProfile profile(ForwardDevice device) {
+    return device.context().device().profile(HashSet.of("fa4"));
+  }
+
   @Override
   public DeviceProfile profile() {
-    return device.context().device().profile(HashSet.of("fa4"));
+    return profile(device);
   }
 
   @Override

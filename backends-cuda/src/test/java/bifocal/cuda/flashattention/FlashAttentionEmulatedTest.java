@@ -47,7 +47,10 @@ class FlashAttentionEmulatedTest implements FlashAttentionSuite {
   private static final int HEAD = 64;
   private static final int PAGE = 16;
   private static final List<ForwardKey> SHAPES =
-      List.of(new ForwardKey(HEAD, 2, PAGE, false), new ForwardKey(HEAD, 4, PAGE, false));
+      List.of(
+          new ForwardKey(DType.BF16, HEAD, 2, PAGE, false),
+          new ForwardKey(DType.BF16, HEAD, 4, PAGE, false),
+          new ForwardKey(DType.FP16, HEAD, 2, PAGE, false));
 
   private CudaContext context;
   private TritonDevice kernels;
@@ -61,7 +64,7 @@ class FlashAttentionEmulatedTest implements FlashAttentionSuite {
     fake.devices(1, 9, 0, 8L << 30);
     FakeForwards forwards = FakeForwards.in(packs);
     for (ForwardKey shape : SHAPES) {
-      forwards.with(shape).with(new ForwardKey(HEAD, shape.group(), PAGE, true));
+      forwards.with(shape).with(shape.withBounds());
     }
     context = CudaContext.primary(fake.driver(), 0);
     KernelPack pack = KernelPack.open(pack(packs), context.device().capability()).get();
@@ -80,7 +83,7 @@ class FlashAttentionEmulatedTest implements FlashAttentionSuite {
               Phase.DECODE,
               Specialisation.Engine.PORTABLE,
               Specialisation.Variant.GENERAL,
-              DType.BF16,
+              shape.dtype(),
               CacheFormat.SAME,
               HEAD,
               shape.group(),
@@ -89,8 +92,10 @@ class FlashAttentionEmulatedTest implements FlashAttentionSuite {
               false);
       pack.with(decode).with(decode.in(Phase.PREFILL));
     }
-    pack.with(new Specialisation.Write(DType.BF16, CacheFormat.SAME, HEAD))
-        .with(new Specialisation.Merge(DType.BF16, HEAD));
+    for (DType dtype : List.of(DType.BF16, DType.FP16)) {
+      pack.with(new Specialisation.Write(dtype, CacheFormat.SAME, HEAD))
+          .with(new Specialisation.Merge(dtype, HEAD));
+    }
     return pack.write();
   }
 
@@ -181,6 +186,11 @@ class FlashAttentionEmulatedTest implements FlashAttentionSuite {
   @Override
   public List<ForwardKey> shapes() {
     return SHAPES;
+  }
+
+  @Override
+  public void cannotRun(String why) {
+    throw new AssertionError(why);
   }
 
   @Override

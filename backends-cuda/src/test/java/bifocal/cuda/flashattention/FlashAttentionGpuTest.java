@@ -82,12 +82,14 @@ class FlashAttentionGpuTest implements FlashAttentionSuite {
         .modules()
         .keySet()
         .filter(key -> !key.window())
-        .filter(
-            key ->
-                device()
-                    .pack()
-                    .has(new ForwardKey(key.headSize(), key.group(), key.pageSize(), true)))
+        .filter(key -> device().pack().has(key.withBounds()))
         .toJavaList();
+  }
+
+  /** The packs need not have {@code TRITON_ATTN}'s kernels for all shapes of the forwards. */
+  @Override
+  public void cannotRun(String why) {
+    throw new TestAbortedException(why);
   }
 
   @Override

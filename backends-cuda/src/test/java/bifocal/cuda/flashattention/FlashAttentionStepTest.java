@@ -41,7 +41,8 @@ class FlashAttentionStepTest {
       };
 
   private static Call call(boolean window) {
-    return new Call(new ForwardKey(256, 2, 64, window), 0, 0, NOTHING, NOTHING, NOTHING, NOTHING);
+    return new Call(
+        new ForwardKey(DType.BF16, 256, 2, 64, window), 0, 0, NOTHING, NOTHING, NOTHING, NOTHING);
   }
 
   @Test
@@ -51,8 +52,8 @@ class FlashAttentionStepTest {
 
     assertThat(step.kernels())
         .isEqualTo(
-            "FlashAttention 4 forward causal, head size 256, 2 query heads of a key/value head,"
-                + " blocks of 64; FlashAttention 4 forward with bounds, head size 256, 2 query"
+            "FlashAttention 4 forward causal, bf16, head size 256, 2 query heads of a key/value head,"
+                + " blocks of 64; FlashAttention 4 forward with bounds, bf16, head size 256, 2 query"
                 + " heads of a key/value head, blocks of 64");
   }
 }

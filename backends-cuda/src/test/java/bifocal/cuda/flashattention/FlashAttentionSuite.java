@@ -5,11 +5,11 @@ import static org.junit.jupiter.api.DynamicTest.dynamicTest;
 import bifocal.conformance.BatchPlan;
 import bifocal.conformance.LayerCheck;
 import bifocal.conformance.RandomBatches;
+import bifocal.core.backend.AttentionBackend;
 import bifocal.core.cache.KvLayouts;
 import bifocal.core.layer.AttentionLayerSpec.Dense;
 import bifocal.core.layer.AttentionMask;
 import bifocal.core.layer.ImageMask;
-import bifocal.core.tensor.DType;
 import bifocal.cuda.flashattention.FlashAttentionContract.Kind;
 import bifocal.cuda.triton.AlternatingSteps;
 import bifocal.cuda.triton.TritonRun;
@@ -41,6 +41,9 @@ interface FlashAttentionSuite {
 
   /** Tokens of the longest sequences. */
   int longest();
+
+  /** What happens to a test of a layer that a backend cannot run here. */
+  void cannotRun(String why);
 
   @TestFactory
   default Stream<DynamicTest> randomLayersAgreeWithTheReference() {
@@ -93,10 +96,14 @@ interface FlashAttentionSuite {
 
   private TritonRun<?> pair(ForwardKey shape, boolean window) {
     AttentionMask mask = AttentionMask.CAUSAL.withImages(ImageMask.CLAMP_PAST);
+    Dense layer = layer(shape, window ? mask.withWindow(100) : mask, 2);
+    AttentionBackend<?> backend = FlashAttentionContract.backend(Kind.LOWERED, device());
+    FlashAttentionContract.missing(backend, device(), layer, shape.pageSize())
+        .forEach(this::cannotRun);
     return TritonRun.over(
-        FlashAttentionContract.backend(Kind.LOWERED, device()),
+        backend,
         device().context(),
-        layer(shape, window ? mask.withWindow(100) : mask, 2),
+        layer,
         KvLayouts.NHD,
         shape.pageSize(),
         1 + 4 * Math.ceilDiv(TritonRun.LONGEST, shape.pageSize()));
@@ -114,7 +121,7 @@ interface FlashAttentionSuite {
   }
 
   private static Dense layer(ForwardKey shape, AttentionMask mask, int kvHeads) {
-    return Dense.decoder(kvHeads * shape.group(), kvHeads, shape.headSize(), DType.BF16, mask);
+    return Dense.decoder(kvHeads * shape.group(), kvHeads, shape.headSize(), shape.dtype(), mask);
   }
 
   private static AttentionMask mask(Kind kind, Random random) {
@@ -182,9 +189,12 @@ interface FlashAttentionSuite {
       long seed,
       int tokens,
       BatchPlan... plans) {
+    AttentionBackend<?> backend = FlashAttentionContract.backend(kind, device());
+    FlashAttentionContract.missing(backend, device(), layer, shape.pageSize())
+        .forEach(this::cannotRun);
     FlashAttentionContract contract =
         new FlashAttentionContract(
-            FlashAttentionContract.backend(kind, device()),
+            backend,
             device(),
             random.nextBoolean() ? KvLayouts.NHD : KvLayouts.HND,
             random.nextInt(3) > 0);

@@ -3,6 +3,9 @@ package bifocal.cuda.flashattention;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import bifocal.core.device.ComputeCapability;
+import bifocal.core.layer.AttentionLayerSpec.Dense;
+import bifocal.core.layer.AttentionMask;
+import bifocal.core.tensor.DType;
 import bifocal.cuda.pack.PackRefusal;
 import bifocal.cuda.pack.PackRefusal.Code;
 import com.fasterxml.jackson.databind.node.ObjectNode;
@@ -16,7 +19,7 @@ import org.junit.jupiter.api.io.TempDir;
 /** What is checked of a pack of forwards before one of them is called. */
 class ForwardPackTest {
   private static final ComputeCapability HOPPER = new ComputeCapability(9, 0);
-  private static final ForwardKey CAUSAL = new ForwardKey(64, 2, 16, false);
+  private static final ForwardKey CAUSAL = new ForwardKey(DType.BF16, 64, 2, 16, false);
 
   @TempDir Path packs;
 
@@ -35,14 +38,19 @@ class ForwardPackTest {
     return ForwardPack.open(FakeForwards.in(packs).with(CAUSAL).write(), HOPPER).get();
   }
 
+  private static Dense layer(int headSize, DType dtype) {
+    return Dense.decoder(4, 2, headSize, dtype, AttentionMask.CAUSAL);
+  }
+
   @Test
   void whatAManifestNamesIsFoundAndNothingElse() throws IOException {
     ForwardPack pack = pack();
-    ForwardKey other = new ForwardKey(64, 2, 16, true);
+    ForwardKey other = new ForwardKey(DType.BF16, 64, 2, 16, true);
 
     assertThat(pack.file(pack.find(CAUSAL).get()).get()).exists();
-    assertThat(pack.pageSizes(64, 2)).containsExactly(16);
-    assertThat(pack.pageSizes(128, 2)).isEmpty();
+    assertThat(pack.pageSizes(layer(64, DType.BF16))).containsExactly(16);
+    assertThat(pack.pageSizes(layer(128, DType.BF16))).isEmpty();
+    assertThat(pack.pageSizes(layer(64, DType.FP16))).isEmpty();
     assertThat(pack.find(other).getError().line()).contains(other.label());
   }
 
@@ -61,7 +69,7 @@ class ForwardPackTest {
     assertThat(refusal(manifest -> manifest.put("family", "fa3")).code()).isEqualTo(Code.MALFORMED);
     assertThat(forwardRefusal(forward -> forward.put("version", "4.0.0b1")).line())
         .contains("4.0.0b1", ForwardManifest.VERSION);
-    assertThat(forwardRefusal(forward -> forward.put("dtype", "fp16")).code())
+    assertThat(forwardRefusal(forward -> forward.put("dtype", "fp32")).code())
         .isEqualTo(Code.MALFORMED);
     assertThat(forwardRefusal(forward -> forward.put("head_size", 0)).line()).contains("head_size");
     assertThat(forwardRefusal(forward -> forward.put("file", "../other.so")).line())
