@@ -20,12 +20,12 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 REQUIREMENTS = HERE / "requirements.txt"
-FORMAT = 1
+FORMAT = 2
 IN_VENV = "BIFOCAL_FA4_VENV"
 RUNTIME = "libcute_dsl_runtime.so"
 
-# Head sizes and query heads of a key/value head. Of each there is a causal forward and, for layers with a window and for
-# lowered images, one that takes its bounds. Blocks of as many slots as a tile has keys are read by the tensor memory
+# Head sizes and query heads of a key/value head. Of each there are a causal forward, one of all keys for lowered images, and
+# one that takes its bounds for layers with a window. Blocks of as many slots as a tile has keys are read by the tensor memory
 # accelerator, others by copies of single rows.
 SHAPES = (
     *({"head-size": 128, "group": group} for group in (1, 2, 3, 4, 5, 6, 7, 8, 12, 16)),
@@ -43,6 +43,7 @@ def variants():
         if variant["group"] > 1:
             variant["pack"] = True
         yield variant
+        yield {**variant, "full": True}
         yield {**variant, "window": True}
 
 
@@ -97,7 +98,12 @@ def build(variant, out):
     return {"name": name, "file": library.name, "sha256": digest(library), "inputs": inputs(variant),
             "package": "flash-attn-4", "version": pinned("flash-attn-4"), "licence": "BSD-3-Clause",
             "dtype": variant.get("dtype", "bf16"), "head_size": variant["head-size"], "group": variant["group"],
-            "page_size": variant["page-size"], "window": variant.get("window", False)}
+            "page_size": variant["page-size"], "sight": sight(variant)}
+
+
+def sight(variant):
+    """Which keys a query sees."""
+    return "bounds" if variant.get("window") else "full" if variant.get("full") else "causal"
 
 
 def digest(path):

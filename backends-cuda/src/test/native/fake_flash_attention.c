@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A stand-in for FlashAttention 4's forwards, for machines without a GPU: a function of the same arguments, over host
- * memory, that computes one number at a time. Compiled once for each kind: causal, or with -DBOUNDS.
+ * memory, that computes one number at a time. Compiled once for each kind: with -DCAUSAL, -DFULL or -DBOUNDS.
  */
 #include <math.h>
 #include <stdint.h>
@@ -9,9 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef BOUNDS
-#define NAME __tvm_ffi_bounded
+#if defined(BOUNDS)
+#define NAME __tvm_ffi_bounds
 #define ARGUMENTS 12
+#elif defined(FULL)
+#define NAME __tvm_ffi_full
+#define ARGUMENTS 10
 #else
 #define NAME __tvm_ffi_causal
 #define ARGUMENTS 10
@@ -102,6 +105,9 @@ __attribute__((visibility("default"))) int NAME(void *self, const any *args, int
     return raise("sizes that differ");
   }
   int64_t left = INT64_MAX, right = 0;
+#ifdef FULL
+  right = INT32_MAX;
+#endif
 #ifdef BOUNDS
   left = args[10].number;
   right = args[11].number;

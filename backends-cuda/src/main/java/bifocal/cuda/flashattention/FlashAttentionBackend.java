@@ -196,12 +196,7 @@ public final class FlashAttentionBackend
     return device
         .pack()
         .missing()
-        .orElse(
-            () ->
-                device
-                    .pack()
-                    .find(ForwardKey.of(layer, page, layer.mask().window().isDefined()))
-                    .fold(Option::some, found -> Option.none()))
+        .orElse(() -> device.pack().lacks(ForwardKey.allOf(layer, page)))
         .orElse(() -> KvWriter.missing(device.kernels(), layer))
         .map(refusal -> refusal.line());
   }

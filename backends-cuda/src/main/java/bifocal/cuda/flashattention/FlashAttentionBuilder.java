@@ -255,7 +255,7 @@ final class FlashAttentionBuilder implements AttentionMetadataBuilder<FlashAtten
   private Call call(Runs runs, MemorySegment lists, long at, Device place) {
     int columns = runs.mostBlocks(cache.blockSize());
     return new Call(
-        ForwardKey.of(layer, cache.blockSize(), leftWindow >= 0 || runs.later()),
+        ForwardKey.of(layer, cache.blockSize(), runs.later()),
         leftWindow < 0 ? UNBOUNDED : leftWindow,
         runs.later() ? UNBOUNDED : 0,
         ints(lists, place, at, runs.size() + 1L),

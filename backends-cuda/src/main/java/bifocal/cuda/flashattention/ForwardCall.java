@@ -48,7 +48,7 @@ final class ForwardCall {
       CacheSides cache,
       TensorView rows) {
     this.forward = forward;
-    this.bounds = like.key().window();
+    this.bounds = like.key().sight() == ForwardKey.Sight.BOUNDS;
     this.arguments = forward.runtime().arguments(bounds ? RIGHT + 1 : BLOCKS + 1);
     this.queries = lend(QUERIES, rows);
     this.keys = lend(KEYS, cache.keys());

@@ -2,6 +2,8 @@ package bifocal.cuda.flashattention;
 
 import bifocal.core.layer.AttentionLayerSpec;
 import bifocal.core.tensor.DType;
+import io.vavr.collection.Seq;
+import io.vavr.collection.Vector;
 
 /**
  * What a forward was compiled for.
@@ -10,25 +12,63 @@ import bifocal.core.tensor.DType;
  * @param headSize head size
  * @param group query heads of one key/value head
  * @param pageSize tokens of a block of the cache
- * @param window whether bounds are given at run time; otherwise it is causal
+ * @param sight which keys a query sees
  */
-record ForwardKey(DType dtype, int headSize, int group, int pageSize, boolean window) {
+record ForwardKey(DType dtype, int headSize, int group, int pageSize, Sight sight) {
 
-  /** What a layer's forward has to be compiled for. */
-  static ForwardKey of(AttentionLayerSpec.Dense layer, int pageSize, boolean window) {
-    return new ForwardKey(
-        layer.dtype(), layer.headSize(), layer.numHeads() / layer.numKvHeads(), pageSize, window);
+  /** Which keys of its run a query sees. */
+  enum Sight {
+    /** No later ones. */
+    CAUSAL("causal"),
+    /** All. */
+    FULL("full"),
+    /** As many before and after it as the call says. */
+    BOUNDS("bounds");
+
+    private final String label;
+
+    Sight(String label) {
+      this.label = label;
+    }
+
+    /** As manifests have it. */
+    String label() {
+      return label;
+    }
+
+    /** What runs of a layer see. */
+    static Sight of(boolean window, boolean later) {
+      if (window) {
+        return BOUNDS;
+      }
+      return later ? FULL : CAUSAL;
+    }
   }
 
-  /** The forward of the same layers that takes bounds. */
-  ForwardKey withBounds() {
-    return new ForwardKey(dtype, headSize, group, pageSize, true);
+  /** What the forward of a layer's runs has to be compiled for. */
+  static ForwardKey of(AttentionLayerSpec.Dense layer, int pageSize, boolean later) {
+    return new ForwardKey(
+        layer.dtype(),
+        layer.headSize(),
+        layer.numHeads() / layer.numKvHeads(),
+        pageSize,
+        Sight.of(layer.mask().window().isDefined(), later));
+  }
+
+  /** All that a layer's batches may need: images may come as runs that see later keys. */
+  static Seq<ForwardKey> allOf(AttentionLayerSpec.Dense layer, int pageSize) {
+    return Vector.of(of(layer, pageSize, false), of(layer, pageSize, true)).distinct();
+  }
+
+  /** The forward of another sight for the same layers. */
+  ForwardKey with(Sight other) {
+    return new ForwardKey(dtype, headSize, group, pageSize, other);
   }
 
   /** How messages call it. */
   String label() {
-    return "FlashAttention 4 forward "
-        + (window ? "with bounds" : "causal")
+    return "FlashAttention 4 forward, "
+        + sight.label()
         + ", "
         + dtype.label()
         + ", head size "

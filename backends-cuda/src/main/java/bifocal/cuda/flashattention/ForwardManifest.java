@@ -14,7 +14,7 @@ import java.util.function.Function;
 /** Reads the manifest of a pack. */
 final class ForwardManifest {
   /** The version of manifests that this build reads. */
-  static final int FORMAT = 1;
+  static final int FORMAT = 2;
 
   /** What the forwards are built from. */
   static final String PACKAGE = "flash-attn-4";
@@ -67,7 +67,7 @@ final class ForwardManifest {
             module.number("head_size", 1),
             module.number("group", 1),
             module.number("page_size", 1),
-            module.flag("window")),
+            module.oneOf("sight", Vector.of(ForwardKey.Sight.values()), ForwardKey.Sight::label)),
         module.text("name"),
         module.file("file"),
         module.text("sha256"));

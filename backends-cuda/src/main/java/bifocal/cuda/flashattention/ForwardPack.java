@@ -100,6 +100,11 @@ public record ForwardPack(
                     + " FlashAttention 4 has head sizes up to 256 on 9.0"));
   }
 
+  /** The first forward of these that is not there. */
+  Option<PackRefusal> lacks(Seq<ForwardKey> wanted) {
+    return wanted.map(this::find).find(Validation::isInvalid).map(Validation::getError);
+  }
+
   boolean has(ForwardKey wanted) {
     return modules.containsKey(wanted);
   }
@@ -109,7 +114,7 @@ public record ForwardPack(
     return modules
         .keySet()
         .toVector()
-        .filter(key -> ForwardKey.of(layer, key.pageSize(), key.window()).equals(key))
+        .filter(key -> ForwardKey.allOf(layer, key.pageSize()).forAll(this::has))
         .map(ForwardKey::pageSize)
         .distinct()
         .sorted();

@@ -16,8 +16,8 @@ final class LayerForwards {
   private final ForwardDevice device;
   private final AttentionLayerSpec.Dense layer;
   private final StepStreams streams = new StepStreams();
-  private @Nullable ForwardCall causal;
-  private @Nullable ForwardCall bounded;
+  private final @Nullable ForwardCall[] prepared =
+      new ForwardCall[ForwardKey.Sight.values().length];
   private @Nullable CacheSides sides;
 
   LayerForwards(ForwardDevice device, AttentionLayerSpec.Dense layer) {
@@ -47,14 +47,11 @@ final class LayerForwards {
   }
 
   private ForwardCall prepared(Call call, CacheSides both, TensorView rows) {
-    ForwardCall known = call.key().window() ? bounded : causal;
+    int sight = call.key().sight().ordinal();
+    ForwardCall known = prepared[sight];
     if (known == null || known.owner() != Thread.currentThread()) {
       known = new ForwardCall(device.function(call.key()), layer, call, both, rows);
-      if (call.key().window()) {
-        bounded = known;
-      } else {
-        causal = known;
-      }
+      prepared[sight] = known;
     }
     return known;
   }

@@ -45,7 +45,10 @@ final class FakeForwards {
     Files.deleteIfExists(pack.directory.resolve("libtvm_ffi.so"));
     Files.createSymbolicLink(pack.directory.resolve("libtvm_ffi.so"), RUNTIME.toRealPath());
     Files.writeString(pack.directory.resolve(NEEDED), "");
-    pack.manifest.put("format", 1).put("family", "fa4").put("target", "sm_90a");
+    pack.manifest
+        .put("format", ForwardManifest.FORMAT)
+        .put("family", "fa4")
+        .put("target", "sm_90a");
     pack.manifest.putObject("needs").put("file", NEEDED);
     pack.manifest
         .putArray("runtime")
@@ -58,10 +61,10 @@ final class FakeForwards {
 
   /** The same pack with a forward. */
   FakeForwards with(ForwardKey key) throws IOException {
-    String function = key.window() ? "bounded" : "causal";
+    String function = key.sight().label();
     Path library = directory.resolve(function + ".so");
     if (!Files.exists(library)) {
-      compile(library, key.window());
+      compile(library, key.sight());
     }
     ((ArrayNode) manifest.get("modules"))
         .addObject()
@@ -74,7 +77,7 @@ final class FakeForwards {
         .put("head_size", key.headSize())
         .put("group", key.group())
         .put("page_size", key.pageSize())
-        .put("window", key.window());
+        .put("sight", key.sight().label());
     return this;
   }
 
@@ -101,12 +104,10 @@ final class FakeForwards {
     return directory.getParent().getParent();
   }
 
-  private static void compile(Path library, boolean bounds) throws IOException {
+  private static void compile(Path library, ForwardKey.Sight sight) throws IOException {
     Path fresh = Files.createTempFile(library.getParent(), "fresh", ".so");
     List<String> command = new ArrayList<>(List.of("cc", "-std=gnu11", "-O1", "-shared", "-fPIC"));
-    if (bounds) {
-      command.add("-DBOUNDS");
-    }
+    command.add("-D" + sight);
     command.addAll(List.of("-o", fresh.toString(), SOURCE.toString(), "-lm"));
     try {
       Process compiler = new ProcessBuilder(command).redirectErrorStream(true).start();

@@ -17,6 +17,7 @@ import bifocal.core.tensor.DType;
 import bifocal.core.workspace.Workspace;
 import bifocal.cuda.driver.CudaContext;
 import bifocal.cuda.fake.FakeCuda;
+import bifocal.cuda.flashattention.ForwardKey.Sight;
 import bifocal.cuda.pack.CacheFormat;
 import bifocal.cuda.pack.KernelPack;
 import bifocal.cuda.pack.Specialisation;
@@ -48,9 +49,9 @@ class FlashAttentionEmulatedTest implements FlashAttentionSuite {
   private static final int PAGE = 16;
   private static final List<ForwardKey> SHAPES =
       List.of(
-          new ForwardKey(DType.BF16, HEAD, 2, PAGE, false),
-          new ForwardKey(DType.BF16, HEAD, 4, PAGE, false),
-          new ForwardKey(DType.FP16, HEAD, 2, PAGE, false));
+          new ForwardKey(DType.BF16, HEAD, 2, PAGE, Sight.CAUSAL),
+          new ForwardKey(DType.BF16, HEAD, 4, PAGE, Sight.CAUSAL),
+          new ForwardKey(DType.FP16, HEAD, 2, PAGE, Sight.CAUSAL));
 
   private CudaContext context;
   private TritonDevice kernels;
@@ -64,7 +65,9 @@ class FlashAttentionEmulatedTest implements FlashAttentionSuite {
     fake.devices(1, 9, 0, 8L << 30);
     FakeForwards forwards = FakeForwards.in(packs);
     for (ForwardKey shape : SHAPES) {
-      forwards.with(shape).with(shape.withBounds());
+      for (Sight sight : Sight.values()) {
+        forwards.with(shape.with(sight));
+      }
     }
     context = CudaContext.primary(fake.driver(), 0);
     KernelPack pack = KernelPack.open(pack(packs), context.device().capability()).get();

@@ -3,6 +3,7 @@ package bifocal.cuda.flashattention;
 import bifocal.core.error.BifocalException;
 import bifocal.cuda.driver.CudaContext;
 import bifocal.cuda.driver.CudaDriver;
+import bifocal.cuda.flashattention.ForwardKey.Sight;
 import bifocal.cuda.pack.KernelPack;
 import bifocal.cuda.pack.PackRefusal;
 import bifocal.cuda.triton.TritonDevice;
@@ -11,6 +12,7 @@ import io.vavr.control.Validation;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Objects;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -81,8 +83,8 @@ class FlashAttentionGpuTest implements FlashAttentionSuite {
         .pack()
         .modules()
         .keySet()
-        .filter(key -> !key.window())
-        .filter(key -> device().pack().has(key.withBounds()))
+        .filter(key -> key.sight() == Sight.CAUSAL)
+        .filter(key -> Stream.of(Sight.values()).map(key::with).allMatch(device().pack()::has))
         .toJavaList();
   }
 

@@ -40,20 +40,25 @@ class FlashAttentionStepTest {
         public void markDirty() {}
       };
 
-  private static Call call(boolean window) {
+  private static Call call(ForwardKey.Sight sight) {
     return new Call(
-        new ForwardKey(DType.BF16, 256, 2, 64, window), 0, 0, NOTHING, NOTHING, NOTHING, NOTHING);
+        new ForwardKey(DType.BF16, 256, 2, 64, sight), 0, 0, NOTHING, NOTHING, NOTHING, NOTHING);
   }
 
   @Test
   void observersAreToldTheForwardsThatRun() {
     FlashAttentionStep step =
-        new FlashAttentionStep(NO_WORKSPACE, 0, -1, List.of(call(false), call(true)), NOTHING);
+        new FlashAttentionStep(
+            NO_WORKSPACE,
+            0,
+            -1,
+            List.of(call(ForwardKey.Sight.CAUSAL), call(ForwardKey.Sight.BOUNDS)),
+            NOTHING);
 
     assertThat(step.kernels())
         .isEqualTo(
-            "FlashAttention 4 forward causal, bf16, head size 256, 2 query heads of a key/value head,"
-                + " blocks of 64; FlashAttention 4 forward with bounds, bf16, head size 256, 2 query"
+            "FlashAttention 4 forward, causal, bf16, head size 256, 2 query heads of a key/value head,"
+                + " blocks of 64; FlashAttention 4 forward, bounds, bf16, head size 256, 2 query"
                 + " heads of a key/value head, blocks of 64");
   }
 }

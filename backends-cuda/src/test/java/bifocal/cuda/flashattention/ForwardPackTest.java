@@ -6,6 +6,7 @@ import bifocal.core.device.ComputeCapability;
 import bifocal.core.layer.AttentionLayerSpec.Dense;
 import bifocal.core.layer.AttentionMask;
 import bifocal.core.tensor.DType;
+import bifocal.cuda.flashattention.ForwardKey.Sight;
 import bifocal.cuda.pack.PackRefusal;
 import bifocal.cuda.pack.PackRefusal.Code;
 import com.fasterxml.jackson.databind.node.ObjectNode;
@@ -19,23 +20,36 @@ import org.junit.jupiter.api.io.TempDir;
 /** What is checked of a pack of forwards before one of them is called. */
 class ForwardPackTest {
   private static final ComputeCapability HOPPER = new ComputeCapability(9, 0);
-  private static final ForwardKey CAUSAL = new ForwardKey(DType.BF16, 64, 2, 16, false);
+  private static final ForwardKey CAUSAL = new ForwardKey(DType.BF16, 64, 2, 16, Sight.CAUSAL);
 
   @TempDir Path packs;
 
   private PackRefusal refusal(Consumer<ObjectNode> change) throws IOException {
-    return ForwardPack.open(FakeForwards.in(packs).with(CAUSAL).changed(change).write(), HOPPER)
+    return ForwardPack.open(
+            FakeForwards.in(packs)
+                .with(CAUSAL.with(Sight.FULL))
+                .with(CAUSAL)
+                .changed(change)
+                .write(),
+            HOPPER)
         .getError();
   }
 
   private PackRefusal forwardRefusal(Consumer<ObjectNode> change) throws IOException {
     return ForwardPack.open(
-            FakeForwards.in(packs).with(CAUSAL).changedForward(change).write(), HOPPER)
+            FakeForwards.in(packs)
+                .with(CAUSAL.with(Sight.FULL))
+                .with(CAUSAL)
+                .changedForward(change)
+                .write(),
+            HOPPER)
         .getError();
   }
 
   private ForwardPack pack() throws IOException {
-    return ForwardPack.open(FakeForwards.in(packs).with(CAUSAL).write(), HOPPER).get();
+    return ForwardPack.open(
+            FakeForwards.in(packs).with(CAUSAL.with(Sight.FULL)).with(CAUSAL).write(), HOPPER)
+        .get();
   }
 
   private static Dense layer(int headSize, DType dtype) {
@@ -45,7 +59,7 @@ class ForwardPackTest {
   @Test
   void whatAManifestNamesIsFoundAndNothingElse() throws IOException {
     ForwardPack pack = pack();
-    ForwardKey other = new ForwardKey(DType.BF16, 64, 2, 16, true);
+    ForwardKey other = CAUSAL.with(Sight.BOUNDS);
 
     assertThat(pack.file(pack.find(CAUSAL).get()).get()).exists();
     assertThat(pack.pageSizes(layer(64, DType.BF16))).containsExactly(16);
@@ -65,7 +79,7 @@ class ForwardPackTest {
 
   @Test
   void anotherFormatFamilyVersionOrTypeIsRefused() throws IOException {
-    assertThat(refusal(manifest -> manifest.put("format", 2)).code()).isEqualTo(Code.FORMAT);
+    assertThat(refusal(manifest -> manifest.put("format", 1)).code()).isEqualTo(Code.FORMAT);
     assertThat(refusal(manifest -> manifest.put("family", "fa3")).code()).isEqualTo(Code.MALFORMED);
     assertThat(forwardRefusal(forward -> forward.put("version", "4.0.0b1")).line())
         .contains("4.0.0b1", ForwardManifest.VERSION);
