@@ -5,6 +5,7 @@ import bifocal.conformance.BackendContract;
 import bifocal.conformance.memory.TestDevice;
 import bifocal.core.backend.AttentionBackend;
 import bifocal.core.backend.AttentionRequest;
+import bifocal.core.backend.BackendValidator;
 import bifocal.core.backend.Deployment;
 import bifocal.core.backend.InvalidReason;
 import bifocal.core.backend.KernelSettings.FlashAttentionVersion;
@@ -69,10 +70,13 @@ record FlashAttentionContract(
     Deployment version4 =
         Deployment.PLAIN.withKernels(
             Deployment.PLAIN.kernels().withFlashAttention(new FlashAttentionVersion(4, true)));
-    return backend
-        .missingOnThisHost(
-            new AttentionRequest(layer, profile(device), Option.some(blockSize), version4))
-        .map(InvalidReason::text);
+    AttentionRequest request =
+        new AttentionRequest(layer, profile(device), Option.some(blockSize), version4);
+    return new BackendValidator(BackendValidator.Scope.EXECUTION)
+        .validate(backend, request)
+        .fold(
+            reasons -> Option.some(reasons.map(InvalidReason::text).mkString("; ")),
+            accepted -> Option.none());
   }
 
   private static DeviceProfile profile(ForwardDevice device) {
