@@ -190,7 +190,7 @@ def tile(spec, target):
         return spec.tile
     head = padded(spec.head_size)
     if spec.use == "merge":
-        return Tile(block_n=max(1, min(16, 4096 // head)), warps=4, stages=1)
+        return Tile(block_n=max(1, min(64, 8192 // head)), warps=4, stages=1)
     if spec.use == "write":
         return Tile(block_m=max(1, min(8, 2048 // head)), warps=4, stages=1)
     rows = padded(spec.group)

@@ -32,6 +32,11 @@ record LoadedKernel(KernelEntry entry, CudaKernel kernel) {
     return entry.tile().get();
   }
 
+  /** Programs that a multiprocessor has room for at a time. */
+  int residentPrograms() {
+    return kernel.blocksPerMultiprocessor(entry.threads(), entry.sharedMemory());
+  }
+
   /** A launch whose values are set later. */
   PreparedLaunch prepare(Arena arena) {
     LaunchShape shape = LaunchShape.of(entry.threads(), entry.sharedMemory());

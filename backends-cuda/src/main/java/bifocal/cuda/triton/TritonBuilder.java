@@ -39,9 +39,9 @@ final class TritonBuilder implements AttentionMetadataBuilder<TritonMetadata> {
   private final AttentionMask mask;
   private final KvCacheSpec cache;
   private final boolean hopper;
-  private final boolean widens;
   private final Validation<PackRefusal, KernelEntry.Tile> prefillTile;
   private final KernelEntry.Tile decodeTile;
+  private final Splits splits;
   private final StepStaging staging;
   private final String route;
 
@@ -57,9 +57,10 @@ final class TritonBuilder implements AttentionMetadataBuilder<TritonMetadata> {
     this.cache = cache;
     LayerKernels kernels = LayerKernels.of(device.pack(), variant, layer, cache);
     this.hopper = kernels.prefill().engine() == Engine.HOPPER;
-    this.widens = kernels.decode().cache().quantised();
     this.prefillTile = prefillTile(device, kernels);
-    this.decodeTile = device.kernel(kernels.decode()).tile();
+    LoadedKernel decode = device.kernel(kernels.decode());
+    this.decodeTile = decode.tile();
+    this.splits = Splits.of(device, decode);
     this.staging = new StepStaging(device.context(), "the builder");
     this.route = "triton-" + variant.kernels().label();
   }
@@ -247,10 +248,8 @@ final class TritonBuilder implements AttentionMetadataBuilder<TritonMetadata> {
   private int splits(BlockTableCopy table, int decodeCount, int decodeRows, long partialBytes) {
     long outputs = (long) Math.max(1, decodeRows) * layer.numHeads();
     long longest = table.columns() * cache.blockSize();
-    return Splits.of(
+    return splits.of(
         (long) decodeCount * layer.numKvHeads(),
-        device.multiprocessors(),
-        widens,
         longest,
         decodeTile.keys(),
         (partialBytes - ALIGNMENT) / partialBytes(layer) / outputs);
