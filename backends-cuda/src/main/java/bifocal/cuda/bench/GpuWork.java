@@ -107,7 +107,9 @@ record GpuWork(
               .append(decode(32, 16, 256, 32, 4096, cache))
               .append(decode(32, 4, 512, 32, 4096, cache));
     }
-    return works.append(decode(32, 8, 128, 1, 32_768, KvCacheDtype.AUTO));
+    return works
+        .append(decode(32, 8, 128, 16, 4096, KvCacheDtype.AUTO))
+        .append(decode(32, 8, 128, 1, 32_768, KvCacheDtype.AUTO));
   }
 
   /** Batches of which few sequences have images, for routing. */
