@@ -65,7 +65,7 @@ WORKS = (
        for shape in ((32, 8, 128), (32, 16, 256)) for window in (0, 1024)]
     + [Work("decode", "decode", *shape, kv=kv) for kv in ("same", "e4m3")
        for shape in ((32, 8, 128, 64, 4096), (32, 16, 256, 32, 4096), (32, 4, 512, 32, 4096))]
-    + [Work("decode", "decode", 32, 8, 128, 1, 32768)]
+    + [Work("decode", "decode", 32, 8, 128, batch, keys) for batch, keys in ((16, 4096), (1, 32768))]
 )
 BLOCK = 64
 FLUSH = None

@@ -64,7 +64,7 @@ record FlashAttentionContract(
     };
   }
 
-  /** Why a backend cannot run a layer here. */
+  /** Why a backend cannot run a layer here, in blocks of just this size. */
   static Option<String> missing(
       AttentionBackend<?> backend, ForwardDevice device, Dense layer, int blockSize) {
     Deployment version4 =
@@ -76,7 +76,10 @@ record FlashAttentionContract(
         .validate(backend, request)
         .fold(
             reasons -> Option.some(reasons.map(InvalidReason::text).mkString("; ")),
-            accepted -> Option.none());
+            accepted ->
+                Option.when(
+                    !accepted.features().blockSizes().kernelBlockFor(blockSize).contains(blockSize),
+                    "no kernels for blocks of " + blockSize));
   }
 
   private static DeviceProfile profile(ForwardDevice device) {
