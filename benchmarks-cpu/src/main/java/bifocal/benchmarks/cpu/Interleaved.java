@@ -10,9 +10,9 @@ import java.util.Collections;
 import java.util.List;
 
 /**
- * Takes turns: each round times everybody once, so that whatever else the machine does meets all of
- * them. One thread is measured by its CPU time, which other processes disturb least; several by the
- * wall clock.
+ * Takes turns: each round times everybody once, beginning with another, so that whatever else the
+ * machine does meets all of them and nobody is always first. One thread is measured by its CPU
+ * time, which other processes disturb least; several by the wall clock.
  *
  * @param threads that each competitor uses
  * @param rounds at most
@@ -43,7 +43,8 @@ record Interleaved(int threads, int rounds, long patienceNanos) {
         round < rounds && (round < FEWEST_ROUNDS || System.nanoTime() - start < patienceNanos);
         round++) {
       for (int i = 0; i < entrants.size(); i++) {
-        rates.get(i).add(rate(entrants.get(i)));
+        int turn = (i + round) % entrants.size();
+        rates.get(turn).add(rate(entrants.get(turn)));
       }
     }
     Map<String, Double> medians = LinkedHashMap.empty();
