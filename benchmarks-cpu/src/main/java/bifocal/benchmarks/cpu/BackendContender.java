@@ -6,6 +6,7 @@ import bifocal.core.backend.AttentionOutput;
 import bifocal.core.backend.BatchLimits;
 import bifocal.core.backend.StepContext;
 import bifocal.core.engine.GroupRuntime;
+import bifocal.core.ffi.HugePages;
 import bifocal.core.tensor.TensorView;
 import bifocal.core.workspace.Workspace;
 import bifocal.core.workspace.WorkspacePlan;
@@ -33,7 +34,8 @@ final class BackendContender<M extends AttentionMetadata> implements Contender {
     BatchLimits limits =
         new BatchLimits(work.requests().size(), work.queryTokens(), work.longest());
     WorkspacePlan plan = backend.workspace(scene.group(), scene.spec(), limits);
-    MemorySegment memory = scene.arena().allocate(plan.totalBytes(1), WorkspacePlan.ALIGNMENT);
+    MemorySegment memory =
+        HugePages.allocate(scene.arena(), plan.totalBytes(1), WorkspacePlan.ALIGNMENT);
     this.workspace = Workspace.wrap(memory, plan, 1);
     this.step = workspace.openStep();
     this.runtime = GroupRuntime.open(backend, scene.group(), scene.spec());

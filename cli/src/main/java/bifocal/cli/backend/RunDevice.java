@@ -8,6 +8,7 @@ import bifocal.core.device.DeviceProfile;
 import bifocal.core.device.Platform;
 import bifocal.core.engine.DeviceSession;
 import bifocal.core.engine.DeviceSessions;
+import bifocal.core.ffi.HugePages;
 import bifocal.core.tensor.TensorView;
 import bifocal.core.workspace.Workspace;
 import bifocal.core.workspace.WorkspacePlan;
@@ -82,7 +83,7 @@ public final class RunDevice implements AutoCloseable {
   public Workspace workspace(WorkspacePlan plan) {
     long bytes = plan.totalBytes(1);
     return session.isEmpty()
-        ? Workspace.wrap(arena.allocate(bytes, ALIGNMENT), plan, 1)
+        ? Workspace.wrap(HugePages.allocate(arena, bytes, ALIGNMENT), plan, 1)
         : Workspace.wrap(
             session.get().allocate("workspace", bytes), plan, 1, session.get().zeroing());
   }

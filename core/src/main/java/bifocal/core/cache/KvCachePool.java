@@ -127,8 +127,7 @@ public final class KvCachePool implements AutoCloseable {
     long bytes = bytes(groups);
     Arena arena = Arena.ofShared();
     try {
-      MemorySegment memory = arena.allocate(bytes, HugePages.alignment(bytes, ALIGNMENT));
-      HugePages.request(memory);
+      MemorySegment memory = HugePages.allocate(arena, bytes, ALIGNMENT);
       return new KvCachePool(memory, Device.HOST, BlockMemory.HOST, true, groups, arena::close);
     } catch (OutOfMemoryError | IllegalArgumentException e) {
       arena.close();

@@ -4,14 +4,17 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.vavr.control.Option;
+import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 
 /**
- * Large pages for memory that is read in no order, such as a paged KV cache: with small ones, each
- * block costs several translations of addresses.
+ * Large pages for memory that is read in no order, such as a paged KV cache, and for what kernels
+ * keep in a core's cache, such as their scratch. With small ones, each block costs several
+ * translations of addresses, and where the system happens to find the pages decides which of them
+ * share places of the cache.
  *
  * <p>Linux only, and a request only: where it is not granted, or native access is not enabled for
  * this module, memory stays as it is.
@@ -19,6 +22,7 @@ import java.lang.invoke.MethodHandle;
 @SuppressWarnings("restricted")
 public final class HugePages {
   private static final long PAGE = 2L << 20;
+  private static final long SMALLEST = PAGE / 4;
   private static final int MADV_HUGEPAGE = 14;
   private static final int MADV_COLLAPSE = 25;
   private static final Option<MethodHandle> MADVISE = bind();
@@ -40,12 +44,19 @@ public final class HugePages {
   }
 
   /**
-   * Alignment for so many bytes: a large page where they fill one.
+   * Allocates zero-filled memory and asks for large pages for all of it, if it fills a good part of
+   * one; what the last one has more is not used.
    *
-   * @param smallest what is wanted of fewer bytes
+   * @param alignment what is wanted of fewer bytes
    */
-  public static long alignment(long bytes, long smallest) {
-    return bytes < PAGE ? smallest : Math.max(PAGE, smallest);
+  public static MemorySegment allocate(Arena arena, long bytes, long alignment) {
+    if (bytes < SMALLEST || bytes > Long.MAX_VALUE - PAGE) {
+      return arena.allocate(bytes, alignment);
+    }
+    MemorySegment pages =
+        arena.allocate(Math.ceilDiv(bytes, PAGE) * PAGE, Math.max(PAGE, alignment));
+    request(pages);
+    return pages.asSlice(0, bytes);
   }
 
   /**

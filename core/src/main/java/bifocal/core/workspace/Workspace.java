@@ -2,6 +2,7 @@ package bifocal.core.workspace;
 
 import bifocal.core.error.BifocalException;
 import bifocal.core.error.ErrorCode;
+import bifocal.core.ffi.HugePages;
 import bifocal.core.lifecycle.InFlight;
 import io.vavr.collection.HashMap;
 import io.vavr.collection.Map;
@@ -97,7 +98,7 @@ public final class Workspace implements AutoCloseable {
     Arena arena = Arena.ofShared();
     try {
       return new Workspace(
-          arena.allocate(bytes, WorkspacePlan.ALIGNMENT),
+          HugePages.allocate(arena, bytes, WorkspacePlan.ALIGNMENT),
           plan,
           stepsInFlight,
           Zeroing.HOST,

@@ -88,6 +88,16 @@ class WorkspaceTest {
   }
 
   @Test
+  void memoryThatFillsAGoodPartOfALargePageBeginsWithOne() {
+    WorkspacePlan plan =
+        WorkspacePlan.of(64, new WorkspaceRegion("scratch", 600_000, State.SCRATCH));
+    try (Workspace workspace = Workspace.allocate(plan, 1)) {
+      assertThat(workspace.memory().address() % (2 << 20)).isZero();
+      assertThat(workspace.memory().byteSize()).isEqualTo(plan.totalBytes(1));
+    }
+  }
+
+  @Test
   void memoryOfAHostStaysTheHosts() {
     MemorySegment memory = arena.allocate(BOTH.totalBytes(1), WorkspacePlan.ALIGNMENT);
     Workspace.wrap(memory, BOTH, 1).close();
