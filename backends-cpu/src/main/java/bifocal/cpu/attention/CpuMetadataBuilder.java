@@ -140,7 +140,7 @@ final class CpuMetadataBuilder implements AttentionMetadataBuilder<CpuAttentionM
             visibility,
             new WorkPlan.Shape(
                 sizes.queryTile(), layer.numKvHeads(), layer.groupSize(), partialRows));
-    boolean intervals = visibility.needsIntervals(batch);
+    boolean intervals = visibility.needsIntervals(batch) || RunsOfARequest.anyFollow(batch);
     MemorySegment intervalMemory =
         step.workspace().lease(intervals ? 2L * batch.tokens() * Integer.BYTES : 0, ALIGNMENT);
     if (intervals) {
@@ -278,6 +278,7 @@ final class CpuMetadataBuilder implements AttentionMetadataBuilder<CpuAttentionM
         }
         if (image < batch.images().count(r)
             && batch.images().first(r, image) <= position
+            && visibility.readsImages()
             && visibility.mask().seesImages()) {
           first = visibility.imageQueryFirst(first, batch.images().first(r, image));
           last = visibility.imageQueryLast(position, last, batch.images().last(r, image));

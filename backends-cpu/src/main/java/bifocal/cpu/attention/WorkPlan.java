@@ -40,6 +40,11 @@ final class WorkPlan {
   private long visibleKeys;
   private boolean placing;
 
+  /** Queries and keys of the request, or of the runs that follow each other, that is cut now. */
+  private int queries;
+
+  private int seqLen;
+
   /**
    * What a layer group's work looks like, whatever the batch.
    *
@@ -121,9 +126,12 @@ final class WorkPlan {
     visiblePairs = 0;
     visibleKeys = 0;
     for (int r = 0; r < batch.live(); r++) {
-      int queries = batch.queryLen(r);
+      int first = r;
+      r = RunsOfARequest.last(batch, first);
+      queries = RunsOfARequest.queries(batch, first, r);
+      seqLen = batch.seqLen(r);
       for (int i = 0; i < queries; i += shape.queryTile()) {
-        tile(r, i, Math.min(shape.queryTile(), queries - i));
+        tile(first, i, Math.min(shape.queryTile(), queries - i));
       }
     }
   }
@@ -135,18 +143,18 @@ final class WorkPlan {
     visiblePairs += (long) keys * count;
     visibleKeys += keys;
     int begin = first / SUB_BLOCK * SUB_BLOCK;
-    int perSplit = keysPerSplit(batch.queryLen(request), last + 1 - begin);
+    int perSplit = keysPerSplit(last + 1 - begin);
     int splits = Math.max(1, Math.ceilDiv(last + 1 - begin, perSplit));
     long rows = (long) splits * count * shape.group();
     boolean split = splits > 1 && partialRows + rows * shape.kvHeads() <= shape.partialRowLimit();
     for (int head = 0; head < shape.kvHeads(); head++) {
       if (!split) {
-        item(request, head, from, count, keys, 0, batch.seqLen(request), WorkItem.WHOLE);
+        item(request, head, from, count, keys, 0, seqLen, WorkItem.WHOLE);
         continue;
       }
       for (int s = 0; s < splits; s++) {
         int splitBegin = begin + s * perSplit;
-        int splitEnd = Math.min(splitBegin + perSplit, batch.seqLen(request));
+        int splitEnd = Math.min(splitBegin + perSplit, seqLen);
         long row = partialRows + (long) s * count * shape.group();
         item(request, head, from, count, splitEnd - splitBegin, splitBegin, splitEnd, row);
       }
@@ -155,7 +163,7 @@ final class WorkPlan {
     }
   }
 
-  private int keysPerSplit(int queries, int keys) {
+  private int keysPerSplit(int keys) {
     if (queries > SPLIT_QUERIES || keys <= SPLIT_KEYS) {
       return Integer.MAX_VALUE;
     }
@@ -177,7 +185,7 @@ final class WorkPlan {
           batch.firstPosition(request) + from);
       WorkItem.keys(
           at,
-          batch.seqLen(request),
+          seqLen,
           visibility.mask().leftWindow(),
           batch.rightWindow(request, visibility.mask()),
           begin,
