@@ -135,8 +135,8 @@ INLINE void vf_store_bf16(uint16_t *p, vf x) {
 INLINE __m128i vf_narrow(vf x, const int mantissa, const int smallest, const float largest, const int nan) {
     const int drop = 23 - mantissa;
     const __m512i bits = _mm512_castps_si512(x);
-    // No number stays none, and ends above all that are. A largest of 0: none is too large.
-    const __m512i b = _mm512_castps_si512(largest > 0 ? _mm512_min_ps(_mm512_set1_ps(largest), _mm512_abs_ps(x)) : _mm512_abs_ps(x));
+    // No number stays none, and ends above all that are.
+    const __m512i b = _mm512_castps_si512(_mm512_min_ps(_mm512_set1_ps(largest), _mm512_abs_ps(x)));
     const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(b, drop), _mm512_set1_epi32(1));
     const __m512i half = _mm512_set1_epi32((1 << (drop - 1)) - 1 - ((smallest - 1 + 127) << 23));
     const __m512i normal = _mm512_srli_epi32(_mm512_add_epi32(_mm512_add_epi32(b, half), odd), drop);
@@ -183,7 +183,40 @@ INLINE vf vf_small_quotient(vf x, vf d, vf reciprocal) {
     const vf y = _mm512_mul_ps(x, reciprocal);
     return _mm512_fnmadd_ps(_mm512_fmsub_ps(y, d, x), reciprocal, y);
 }
-INLINE void vf_store_small_e4m3(uint8_t *p, vf x) { _mm_storeu_si128((__m128i *)p, vf_narrow(x, 3, -6, 0, 0x7F)); }
+// The bytes of e4m3, without signs, of magnitudes that are numbers and round to 448 at most: the lowest bytes, the next ones are 0. Adding
+// a power of two whose last place is that of the format's number, or of its smallest normal one, rounds there; its mantissa already holds
+// what the exponent is in the byte. The last four bits of the exponent find it.
+INLINE __m512i vf_round_to_e4m3(vf magnitude) {
+#define POWER(E) ((E + 20) << 23 | (E - 121) << 3)
+    const __m512i powers = _mm512_setr_epi32(POWER(128), POWER(129), POWER(130), POWER(131), POWER(132), POWER(133), POWER(134), POWER(135), 0,
+                                             POWER(121), POWER(122), POWER(123), POWER(124), POWER(125), POWER(126), POWER(127));
+#undef POWER
+    const __m512i exponent = _mm512_srli_epi32(_mm512_castps_si512(_mm512_max_ps(magnitude, _mm512_set1_ps(0x1p-6f))), 23);
+    return _mm512_castps_si512(_mm512_add_ps(magnitude, _mm512_castsi512_ps(_mm512_permutexvar_epi32(exponent, powers))));
+}
+// Numbers that round to 448 at most
+INLINE void vf_store_small_e4m3(uint8_t *p, vf x) {
+    const __m512i sign = _mm512_srli_epi32(_mm512_castps_si512(x), 24);
+    const __m512i y = vf_round_to_e4m3(_mm512_abs_ps(x));
+    _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8(_mm512_ternarylogic_epi32(y, sign, _mm512_set1_epi32(0x80), 0xF8))); // y | (sign & 0x80)
+}
+// The same from 32 bfloat16 times reciprocal + rest, as bytes without signs in lanes of sixteen bits
+INLINE __m512i round_bf16_to_e4m3(__m512i x, vf reciprocal, vf rest) {
+    const vf even = _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_and_si512(x, _mm512_set1_epi16(0x7FFF)), 16));
+    const vf odd = _mm512_castsi512_ps(_mm512_and_si512(x, _mm512_set1_epi32(0x7FFF0000)));
+    const __m512i a = vf_round_to_e4m3(_mm512_fmadd_ps(even, reciprocal, _mm512_mul_ps(even, rest)));
+    const __m512i b = vf_round_to_e4m3(_mm512_fmadd_ps(odd, reciprocal, _mm512_mul_ps(odd, rest)));
+    return _mm512_mask_mov_epi16(a, 0xAAAAAAAA, _mm512_slli_epi32(b, 16));
+}
+// 64 bfloat16 by the largest magnitude of a row of bfloat16 over 448, whose reciprocal comes in two floats. That a division is rounded first
+// makes no difference: the tests divide all there are.
+INLINE void vf_small_bf16_to_e4m3(uint8_t *to, const uint16_t *p, vf reciprocal, vf rest) {
+    const __m512i x = _mm512_loadu_si512(p), y = _mm512_loadu_si512(p + 32);
+    const __m512i bytes = _mm512_packus_epi16(round_bf16_to_e4m3(x, reciprocal, rest), round_bf16_to_e4m3(y, reciprocal, rest));
+    const __m512i signs = _mm512_packs_epi16(x, y); // saturation keeps them
+    const __m512i all = _mm512_ternarylogic_epi32(bytes, signs, _mm512_set1_epi8((char)0x80), 0xF8); // bytes | (signs & 0x80)
+    _mm512_storeu_si512(to, _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), all));
+}
 // What is no number becomes -2^31, whose lowest byte is 0.
 INLINE void vf_store_small_i8(uint8_t *p, vf x) { _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(x))); }
 // x / d with the reciprocal of d, both between 2^-60 and 2^60: rounded as a division rounds, except below 2^-40.
@@ -192,13 +225,29 @@ INLINE vf vf_quotient(vf x, vf d, vf reciprocal) {
     const __mmask16 none = _mm512_fpclass_ps_mask(y, 0x99); // infinite, or no number: nothing to correct
     return _mm512_mask_mov_ps(_mm512_fnmadd_ps(_mm512_fmsub_ps(y, d, x), reciprocal, y), none, y);
 }
-// The largest of n magnitudes of bfloat16, n a multiple of 32, as its bits. What is no number is above all others.
-INLINE uint32_t vf_largest_bf16(const uint16_t *p, int n) {
+// The largest of n magnitudes of floats of sixteen bits, as its bits. What is no number is above all others.
+INLINE uint32_t vf_largest_of_halves(const uint16_t *p, int n) {
     __m512i m = _mm512_setzero_si512();
-    for (int i = 0; i < n; i += 32) {
+    int i = 0;
+    for (; i + 32 <= n; i += 32) {
         m = _mm512_max_epu16(m, _mm512_and_si512(_mm512_loadu_si512(p + i), _mm512_set1_epi16(0x7FFF)));
     }
+    if (i < n) {
+        m = _mm512_max_epu16(m, _mm512_and_si512(_mm512_maskz_loadu_epi16((1u << (n - i)) - 1, p + i), _mm512_set1_epi16(0x7FFF)));
+    }
     return _mm512_reduce_max_epu32(_mm512_max_epu16(_mm512_srli_epi32(m, 16), _mm512_and_si512(m, _mm512_set1_epi32(0xFFFF))));
+}
+// The same of floats
+INLINE uint32_t vf_largest_of_floats(const float *p, int n) {
+    __m512i m = _mm512_setzero_si512();
+    int i = 0;
+    for (; i + 16 <= n; i += 16) {
+        m = _mm512_max_epu32(m, _mm512_and_si512(_mm512_loadu_si512(p + i), _mm512_set1_epi32(0x7FFFFFFF)));
+    }
+    if (i < n) {
+        m = _mm512_max_epu32(m, _mm512_and_si512(_mm512_maskz_loadu_epi32((__mmask16)((1u << (n - i)) - 1), p + i), _mm512_set1_epi32(0x7FFFFFFF)));
+    }
+    return _mm512_reduce_max_epu32(m);
 }
 // The larger of m and |x|; m where x is no number
 INLINE vf vf_larger_magnitude(vf m, vf x) { return _mm512_max_ps(_mm512_abs_ps(x), m); }

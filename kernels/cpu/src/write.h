@@ -44,9 +44,11 @@ INLINE void store_byte_as(const int type, uint8_t *to, vf x) {
 }
 #endif
 
-// to[i] = from[i] / divisor; token_scale: the divisor was made for these numbers.
-INLINE void quantise_typed(const int source, const int type, const int token_scale, const void *from, int n, float divisor, uint8_t *to) {
+// to[i] = from[i] / divisor; token_scale: the divisor was made for these; numbers: all of them are.
+INLINE void quantise_typed(const int source, const int type, const int token_scale, const void *from, int n, float divisor, int numbers,
+                           uint8_t *to) {
     (void)token_scale;
+    (void)numbers;
     int i = 0;
 #ifdef HAS_NARROW_STORES
     for (; source == BF16 && type != I8 && divisor == 1 && i + 32 <= n; i += 32) {
@@ -60,9 +62,15 @@ INLINE void quantise_typed(const int source, const int type, const int token_sca
     for (; divisor == 1 && i + LANES <= n; i += LANES) {
         store_byte_as(type, to + i, load_as(source, from, i));
     }
+    const int moderate = divisor > 0x1p-60f && divisor < 0x1p60f;
+    const float inverse = 1 / divisor;
     const vf d = vf_set(divisor);
-    const vf reciprocal = vf_set(1 / divisor);
-    for (; token_scale && divisor > 0x1p-60f && divisor < 0x1p60f && i + LANES <= n; i += LANES) {
+    const vf reciprocal = vf_set(inverse);
+    const vf rest = vf_set(fmaf(-divisor, inverse, 1) * inverse);
+    for (; source == BF16 && type == E4M3 && token_scale && numbers && moderate && i + 64 <= n; i += 64) {
+        vf_small_bf16_to_e4m3(to + i, (const uint16_t *)from + i, reciprocal, rest);
+    }
+    for (; token_scale && (type == I8 || numbers) && moderate && i + LANES <= n; i += LANES) {
         const vf x = vf_small_quotient(load_as(source, from, i), d, reciprocal);
         if (type == I8) {
             vf_store_small_i8(to + i, x);
@@ -70,7 +78,7 @@ INLINE void quantise_typed(const int source, const int type, const int token_sca
             vf_store_small_e4m3(to + i, x);
         }
     }
-    for (; divisor > 0x1p-60f && divisor < 0x1p60f && i + LANES <= n; i += LANES) {
+    for (; moderate && i + LANES <= n; i += LANES) {
         store_byte_as(type, to + i, vf_quotient(load_as(source, from, i), d, reciprocal));
     }
     for (; i + LANES <= n; i += LANES) {
@@ -84,13 +92,13 @@ INLINE void quantise_typed(const int source, const int type, const int token_sca
     }
 }
 
-static void quantise(int source, int type, const void *from, int n, float divisor, uint8_t *to) {
+static void quantise(int source, int type, const void *from, int n, float divisor, int numbers, uint8_t *to) {
 #define QUANTISE(SOURCE)                                                                                               \
     switch (type) {                                                                                                    \
-    case E4M3: quantise_typed(SOURCE, E4M3, 0, from, n, divisor, to); break;                                           \
-    case E4M3_PTH: quantise_typed(SOURCE, E4M3, 1, from, n, divisor, to); break;                                       \
-    case E5M2: quantise_typed(SOURCE, E5M2, 0, from, n, divisor, to); break;                                           \
-    default: quantise_typed(SOURCE, I8, 1, from, n, divisor, to); break;                                               \
+    case E4M3: quantise_typed(SOURCE, E4M3, 0, from, n, divisor, numbers, to); break;                                  \
+    case E4M3_PTH: quantise_typed(SOURCE, E4M3, 1, from, n, divisor, numbers, to); break;                              \
+    case E5M2: quantise_typed(SOURCE, E5M2, 0, from, n, divisor, numbers, to); break;                                  \
+    default: quantise_typed(SOURCE, I8, 1, from, n, divisor, numbers, to); break;                                      \
     }
     switch (source) {
     case F32: QUANTISE(F32) break;
@@ -105,41 +113,45 @@ INLINE float larger_magnitude(float m, float x) {
     return b <= 0x7F800000 && float_of(b) > m ? float_of(b) : m;
 }
 
-// Of those that are numbers.
-INLINE float largest_magnitude_typed(const int source, const void *from, int n) {
-    float m = 0;
+// The largest magnitude of those that are numbers, and whether all are known to be.
+struct extent {
+    float largest;
+    int numbers;
+};
+
+INLINE struct extent extent_typed(const int source, const void *from, int n) {
+    struct extent e = {0, 0};
     int i = 0;
 #ifdef HAS_NARROW_STORES
-    if (source == BF16 && n % 32 == 0) {
-        const uint32_t bits = vf_largest_bf16(from, n);
-        if (bits <= 0x7F80) {
-            return bf16_to_float((uint16_t)bits);
-        }
+    const uint32_t infinite = source == F32 ? 0x7F800000 : source == F16 ? 0x7C00 : 0x7F80;
+    const uint32_t bits = source == F32 ? vf_largest_of_floats(from, n) : vf_largest_of_halves(from, n);
+    if (bits <= infinite) {
+        return (struct extent){source == F32 ? float_of(bits) : source == F16 ? f16_to_float((uint16_t)bits) : bf16_to_float((uint16_t)bits), 1};
     }
     vf all = vf_zero();
     for (; i + LANES <= n; i += LANES) {
         all = vf_larger_magnitude(all, load_as(source, from, i));
     }
-    m = vf_reduce_max(all);
+    e.largest = vf_reduce_max(all);
 #endif
     for (; i < n; i++) {
-        m = larger_magnitude(m, element_as(source, from, i));
+        e.largest = larger_magnitude(e.largest, element_as(source, from, i));
     }
-    return m;
+    return e;
 }
 
-static float largest_magnitude(int source, const void *from, int n) {
+static struct extent extent(int source, const void *from, int n) {
     switch (source) {
-    case F32: return largest_magnitude_typed(F32, from, n);
-    case F16: return largest_magnitude_typed(F16, from, n);
-    default: return largest_magnitude_typed(BF16, from, n);
+    case F32: return extent_typed(F32, from, n);
+    case F16: return extent_typed(F16, from, n);
+    default: return extent_typed(BF16, from, n);
     }
 }
 
 // One token of one head as the cache's elements, in head order.
-static void convert_row(int source, int type, const void *from, int n, float divisor, void *to) {
+static void convert_row(int source, int type, const void *from, int n, float divisor, int numbers, void *to) {
     if (element_bytes(type) == 1) {
-        quantise(source, type, from, n, divisor, to);
+        quantise(source, type, from, n, divisor, numbers, to);
         return;
     }
     float x[MOST_HEAD_SIZE];
@@ -152,24 +164,44 @@ static void convert_row(int source, int type, const void *from, int n, float div
     from_floats(type, x, n, 1, to);
 }
 
+// One head of the tokens of a run, or what follows it: bytes.
+struct source {
+    const char *first;
+    int64_t stride;
+    int64_t ahead; // to the rows that come next, 0 if none are known
+};
+
+static struct source source_of(const bifocal_cpu_kv_write *w, const void *data, int64_t stride, int n, int64_t token, int count, int h, int more) {
+    const int bytes = element_bytes(w->dtype);
+    const int last = h + 1 == w->cache.num_kv_heads;
+    const int64_t ahead = !last ? n : more ? count * stride - (int64_t)h * n : 0;
+    return (struct source){bytes_at(data, (token * stride + (int64_t)h * n) * bytes), stride * bytes, ahead * bytes};
+}
+
 // The rows of a run as the cache's elements: where they are if they are that already, else in `room`. What they are divided by comes
-// first for all of them, so that no row waits for its own.
-static void convert_rows(const bifocal_cpu_kv_write *w, const void *source, int64_t stride, int64_t offset, int count, int n, float scale,
-                         char *room, const char **rows, float *divisors) {
+// first for all of them, so that no row waits for its own; while one is converted, the one that takes its place in the next run is asked for.
+static void convert_rows(const bifocal_cpu_kv_write *w, struct source from, int count, int n, float scale, char *room, const char **rows,
+                         float *divisors) {
     const int type = w->cache.dtype;
     const int source_bytes = element_bytes(w->dtype);
     const int bytes = element_bytes(type);
+    int numbers[RUN];
     for (int i = 0; i < count; i++) {
-        rows[i] = bytes_at(source, (i * stride + offset) * source_bytes);
+        rows[i] = from.first + i * from.stride;
         divisors[i] = scale;
+        numbers[i] = 0;
         if (has_token_scales(type)) {
-            const float largest = largest_magnitude(w->dtype, rows[i], n);
-            divisors[i] = largest > 0 ? largest / (type == I8 ? 127.0f : 448.0f) : 1;
+            const struct extent e = extent(w->dtype, rows[i], n);
+            divisors[i] = e.largest > 0 ? e.largest / (type == I8 ? 127.0f : 448.0f) : 1;
+            numbers[i] = e.numbers;
         }
     }
     for (int i = 0; i < count && (type != w->dtype || scale != 1); i++) {
         char *to = room + (int64_t)i * n * bytes;
-        convert_row(w->dtype, type, rows[i], n, divisors[i], to);
+        for (int at = 0; from.ahead && at < n * source_bytes; at += 64) {
+            __builtin_prefetch(rows[i] + from.ahead + at);
+        }
+        convert_row(w->dtype, type, rows[i], n, divisors[i], numbers[i], to);
         rows[i] = to;
     }
 }
@@ -303,8 +335,8 @@ static void store_v(int type, const char *const *rows, int count, int n, int pla
     }
 }
 
-// Tokens token..token+count-1 of one head, at places of one sub-block.
-static void write_run(const bifocal_cpu_kv_write *w, int64_t token, int count, int64_t slot, int h) {
+// Tokens token..token+count-1 of one head, at places of one sub-block; more: as many follow them.
+static void write_run(const bifocal_cpu_kv_write *w, int64_t token, int count, int64_t slot, int h, int more) {
     const bifocal_cpu_cache *c = &w->cache;
     const int64_t block = slot / c->block_size;
     const int place = (int)(slot % c->block_size);
@@ -312,17 +344,17 @@ static void write_run(const bifocal_cpu_kv_write *w, int64_t token, int count, i
     char *v = (char *)c->v + block * c->v_block_stride + h * c->v_head_stride;
     const float k_scale = c->k_scale ? c->k_scale[(int64_t)h * c->scale_stride] : 1;
     const float v_scale = c->v_scale ? c->v_scale[(int64_t)h * c->scale_stride] : 1;
+    const struct source from_k = source_of(w, w->k, w->k_token_stride, c->head_size_k, token, count, h, more);
+    const struct source from_v = source_of(w, w->v, w->v_token_stride, c->head_size_v, token, count, h, more);
     __attribute__((aligned(64))) char room[RUN * MOST_HEAD_SIZE * 4];
     const char *rows[RUN];
     float scales[RUN];
-    convert_rows(w, w->k, w->k_token_stride, token * w->k_token_stride + (int64_t)h * c->head_size_k, count, c->head_size_k, k_scale, room,
-                 rows, scales);
+    convert_rows(w, from_k, count, c->head_size_k, k_scale, room, rows, scales);
     store_k(c->dtype, rows, count, c->head_size_k, place, k);
     if (has_token_scales(c->dtype)) {
         memcpy(k + (int64_t)c->block_size * c->head_size_k + place * 4, scales, (size_t)count * 4);
     }
-    convert_rows(w, w->v, w->v_token_stride, token * w->v_token_stride + (int64_t)h * c->head_size_v, count, c->head_size_v, v_scale, room,
-                 rows, scales);
+    convert_rows(w, from_v, count, c->head_size_v, v_scale, room, rows, scales);
     store_v(c->dtype, rows, count, c->head_size_v, place, v);
     if (has_token_scales(c->dtype)) {
         memcpy(v + (int64_t)c->block_size * c->head_size_v + place * 4, scales, (size_t)count * 4);
@@ -340,7 +372,7 @@ static void write_kv(const bifocal_cpu_kv_write *w, int64_t first, int64_t count
                 run++;
             }
             for (int h = 0; h < w->cache.num_kv_heads; h++) {
-                write_run(w, t, run, slot, h);
+                write_run(w, t, run, slot, h, t + 2 * run <= end);
             }
         }
         t += run;

@@ -1001,43 +1001,139 @@ static void far_blocks(void) {
 
 // ------------------------------------------------------------------------------------------------------- KV write
 
-// Each bfloat16 there is, stored with each scale: the bytes of the portable kernels. Neighbours in a row are neighbours in value in one
-// order, far apart in the other.
+enum { ALIKE_TOKENS = 1024, ALIKE_HEAD = 256 };
+
+// Tokens stored one after the other: the bytes of the portable kernels.
+static int stored_alike(const void *k, const void *v, int dtype, int tokens, int head, int cache_dtype, const float *scale) {
+    static char stored[2][2][ALIKE_TOKENS * (ALIKE_HEAD + 4)];
+    static int64_t slots[ALIKE_TOKENS];
+    for (int i = 0; i < tokens; i++) {
+        slots[i] = i;
+    }
+    char isa[32];
+    snprintf(isa, sizeof isa, "%s", bifocal_cpu_isa());
+    const int block = (tokens + 15) / 16 * 16;
+    const int64_t stride = bifocal_cpu_cache_head_bytes(cache_dtype, head, block);
+    for (int portable = 0; portable < 2; portable++) {
+        memset(stored[portable][0], 0x55, (size_t)stride);
+        memset(stored[portable][1], 0x55, (size_t)stride);
+        const bifocal_cpu_cache cache = {.k = stored[portable][0], .v = stored[portable][1], .k_block_stride = stride, .v_block_stride = stride, .k_head_stride = stride, .v_head_stride = stride, .k_scale = scale, .v_scale = scale, .block_size = block, .dtype = cache_dtype, .num_kv_heads = 1, .head_size_k = head, .head_size_v = head};
+        const bifocal_cpu_kv_write w = {.size = sizeof w, .cache = cache, .k = k, .v = v, .k_token_stride = head, .v_token_stride = head, .slots = slots, .dtype = dtype};
+        bifocal_cpu_select_isa(portable ? "portable" : isa);
+        const int32_t code = bifocal_cpu_write_kv(&w, 0, tokens);
+        bifocal_cpu_select_isa(isa);
+        if (code) {
+            FAIL("%s", bifocal_cpu_error_text(code));
+            return 0;
+        }
+    }
+    if (memcmp(stored[0][0], stored[1][0], (size_t)stride) || memcmp(stored[0][1], stored[1][1], (size_t)stride)) {
+        FAIL("%s", "differs from the portable kernels");
+        return 0;
+    }
+    return 1;
+}
+
+// Each bfloat16 there is, stored with each scale. Neighbours in a row are neighbours in value in one order, far apart in the other.
 static void every_bf16_is_stored_alike(void) {
     enum { TOKENS = 512, HEAD = 128 };
     static const float scales[] = {1, 0.5f, 4, 0x1p-20f, 0x1p30f, 0.3f, 1.7f, 0x1.fffffep0f, 3e-5f, 1e-30f, 1e30f, 1e-42f};
     static const int types[] = {BIFOCAL_CPU_FLOAT8_E4M3, BIFOCAL_CPU_FLOAT8_E5M2, BIFOCAL_CPU_INT8_PER_TOKEN_HEAD, BIFOCAL_CPU_FLOAT8_PER_TOKEN_HEAD};
     static uint16_t rows[2][TOKENS * HEAD];
-    static int64_t slots[TOKENS];
-    static char stored[2][2][TOKENS * (HEAD + 4)];
     for (int i = 0; i < TOKENS * HEAD; i++) {
         rows[0][i] = (uint16_t)i;
         rows[1][i] = (uint16_t)(i % HEAD * TOKENS + i / HEAD);
     }
-    for (int i = 0; i < TOKENS; i++) {
-        slots[i] = i;
-    }
-    char isa[32];
-    snprintf(isa, sizeof isa, "%s", bifocal_cpu_isa());
     for (int type = 0; type < 4; type++) {
         for (int i = 0; i < (token_scaled(types[type]) ? 1 : (int)(sizeof scales / sizeof *scales)); i++) {
-            for (int portable = 0; portable < 2; portable++) {
-                memset(stored[portable], 0x55, sizeof stored[portable]);
-                const int64_t stride = TOKENS * (HEAD + 4);
-                const bifocal_cpu_cache cache = {.k = stored[portable][0], .v = stored[portable][1], .k_block_stride = stride, .v_block_stride = stride, .k_head_stride = stride, .v_head_stride = stride, .k_scale = token_scaled(types[type]) ? 0 : scales + i, .v_scale = token_scaled(types[type]) ? 0 : scales + i, .block_size = TOKENS, .dtype = types[type], .num_kv_heads = 1, .head_size_k = HEAD, .head_size_v = HEAD};
-                const bifocal_cpu_kv_write w = {.size = sizeof w, .cache = cache, .k = rows[0], .v = rows[1], .k_token_stride = HEAD, .v_token_stride = HEAD, .slots = slots, .dtype = BIFOCAL_CPU_BFLOAT16};
-                bifocal_cpu_select_isa(portable ? "portable" : isa);
-                snprintf(current, sizeof current, "every bfloat16 as %s, scale %a", type_names[types[type]], (double)scales[i]);
-                const int32_t code = bifocal_cpu_write_kv(&w, 0, TOKENS);
-                bifocal_cpu_select_isa(isa);
-                if (code) {
-                    FAIL("%s", bifocal_cpu_error_text(code));
-                    return;
-                }
+            snprintf(current, sizeof current, "every bfloat16 as %s, scale %a", type_names[types[type]], (double)scales[i]);
+            if (!stored_alike(rows[0], rows[1], BIFOCAL_CPU_BFLOAT16, TOKENS, HEAD, types[type], token_scaled(types[type]) ? 0 : scales + i)) {
+                return;
             }
-            if (memcmp(stored[0], stored[1], sizeof stored[0])) {
-                FAIL("%s", "differs from the portable kernels");
+        }
+    }
+}
+
+// Each bfloat16 there is in a row whose largest has each mantissa there is, so over each token's scale there is, up to powers of two.
+static void every_bf16_is_divided_alike(void) {
+    enum { TOKENS = 258, HEAD = 128, OTHERS = HEAD - 1 };
+    static const int largest_of_exponent[] = {0x3F80, 0x2A80, 0x5000};
+    static uint16_t rows[2][TOKENS * HEAD];
+    for (int i = 0; i < 3 * 128; i++) {
+        const int largest = largest_of_exponent[i / 128] + i % 128;
+        const int tokens = largest / OTHERS + 1;
+        for (int x = 0; x < tokens * OTHERS; x++) {
+            const int at = x / OTHERS * HEAD + x % OTHERS + 1;
+            rows[0][at] = (uint16_t)(x < largest ? x : largest);
+            rows[1][at] = rows[0][at] | 0x8000;
+        }
+        for (int t = 0; t < tokens; t++) {
+            rows[0][t * HEAD] = (uint16_t)(largest | 0x8000);
+            rows[1][t * HEAD] = (uint16_t)largest;
+        }
+        for (int type = BIFOCAL_CPU_INT8_PER_TOKEN_HEAD; type <= BIFOCAL_CPU_FLOAT8_PER_TOKEN_HEAD; type++) {
+            snprintf(current, sizeof current, "every bfloat16 up to %#x as %s", (unsigned)largest, type_names[type]);
+            if (!stored_alike(rows[0], rows[1], BIFOCAL_CPU_BFLOAT16, tokens, HEAD, type, 0)) {
+                return;
             }
+        }
+    }
+}
+
+static uint32_t infinite_bits(int dtype) { return dtype == BIFOCAL_CPU_FLOAT32 ? 0x7F800000 : dtype == BIFOCAL_CPU_BFLOAT16 ? 0x7F80 : 0x7C00; }
+
+static void put_bits(int dtype, void *row, int i, uint32_t bits) {
+    if (dtype == BIFOCAL_CPU_FLOAT32) {
+        ((uint32_t *)row)[i] = bits;
+    } else {
+        ((uint16_t *)row)[i] = (uint16_t)bits;
+    }
+}
+
+static uint32_t bits_at(int dtype, const void *row, int i) {
+    return dtype == BIFOCAL_CPU_FLOAT32 ? ((const uint32_t *)row)[i] : ((const uint16_t *)row)[i];
+}
+
+// A row of any bits, of finite numbers, of those over twenty powers of two with some that are no numbers, or of what lies half way between
+// two of e4m3's when the first, the largest, is 448, and next to that.
+static void random_row(int dtype, void *row, int head) {
+    const int kind = below(4);
+    const uint32_t infinite = infinite_bits(dtype);
+    const double largest = ldexp(1 + uniform(), dtype == BIFOCAL_CPU_FLOAT16 ? between(-10, 14) : between(-60, 60));
+    for (int i = 0; i < head; i++) {
+        if (kind < 2) {
+            const uint32_t bits = (uint32_t)next_random();
+            put_bits(dtype, row, i, kind == 0 || (bits & infinite) != infinite ? bits : 0);
+            continue;
+        }
+        const double part = ldexp(kind == 2 ? uniform() : fmin((below(16) + 0.5) / 14, 1), -below(18));
+        put_element(dtype, row, i, (i ? largest * part : largest) * (chance(50) ? 1 : -1));
+        if (kind == 2 && chance(1)) {
+            put_bits(dtype, row, i, bits_at(dtype, row, i) | infinite);
+        }
+        if (i && kind == 3 && part < 0.99) {
+            put_bits(dtype, row, i, bits_at(dtype, row, i) + (uint32_t)between(-1, 1));
+        }
+    }
+}
+
+static void random_rows_are_stored_alike(uint64_t seed) {
+    enum { TOKENS = 64 };
+    static uint32_t rows[2][TOKENS * ALIKE_HEAD];
+    state = seed;
+    for (int i = 0; i < 600; i++) {
+        const int dtype = i % 3;
+        const int type = BIFOCAL_CPU_FLOAT8_E4M3 + below(4);
+        const int head = chance(50) ? PICK(64, 80, 96, 128, 256) : 2 * between(1, ALIKE_HEAD / 2);
+        const float scale = (float)ldexp(0.5 + uniform(), between(-8, 8));
+        for (int t = 0; t < TOKENS; t++) {
+            for (int is_v = 0; is_v < 2; is_v++) {
+                random_row(dtype, (char *)rows[is_v] + t * head * bytes_of_type(dtype), head);
+            }
+        }
+        snprintf(current, sizeof current, "random rows --seed %lu, number %d: %s as %s, head size %d", (unsigned long)seed, i, type_names[dtype], type_names[type], head);
+        if (!stored_alike(rows[0], rows[1], dtype, TOKENS, head, type, token_scaled(type) ? 0 : &scale)) {
+            return;
         }
     }
 }
@@ -1242,6 +1338,8 @@ static int all_tests(uint64_t seed, int cases, int only) {
         far_blocks();
         every_code();
         every_bf16_is_stored_alike();
+        every_bf16_is_divided_alike();
+        random_rows_are_stored_alike(seed);
         every_tail_length();
         every_head_size_and_group();
     }
