@@ -5,28 +5,38 @@
 // is packed in panels of 16 columns, so that 16 slots of a panel are a tile; scores, P and O are tiles, too. All of them have room
 // for whole tiles of rows; what is in the rows beyond the last never reaches a result.
 
-#define TILE_LOAD(TILE, BASE) __asm__ volatile("tileloadd (%0, %1, 1), %%tmm" #TILE ::"r"(BASE), "r"((int64_t)64) : "memory")
-#define TILE_STORE(TILE, BASE) __asm__ volatile("tilestored %%tmm" #TILE ", (%0, %1, 1)" ::"r"(BASE), "r"((int64_t)64) : "memory")
+#define TILE_LOAD_ROWS(TILE, BASE, STRIDE)                                                                             \
+    __asm__ volatile("tileloadd (%0, %1, 1), %%tmm" #TILE ::"r"(BASE), "r"((int64_t)(STRIDE)) : "memory")
+#define TILE_STORE_ROWS(TILE, BASE, STRIDE)                                                                            \
+    __asm__ volatile("tilestored %%tmm" #TILE ", (%0, %1, 1)" ::"r"(BASE), "r"((int64_t)(STRIDE)) : "memory")
+#define TILE_LOAD(TILE, BASE) TILE_LOAD_ROWS(TILE, BASE, 64)
+#define TILE_STORE(TILE, BASE) TILE_STORE_ROWS(TILE, BASE, 64)
 #define TILE_ZERO(TILE) __asm__ volatile("tilezero %%tmm" #TILE ::: "memory")
 #define TILE_DOT(SUM, A, B) __asm__ volatile("tdpbf16ps %%tmm" #B ", %%tmm" #A ", %%tmm" #SUM ::: "memory")
 
+struct __attribute__((packed)) tile_shapes {
+    uint8_t palette, start_row, reserved[14];
+    uint16_t row_bytes[16];
+    uint8_t rows[16];
+};
+
+static void shape_tiles(const struct tile_shapes *shapes) { __asm__ volatile("ldtilecfg %0" ::"m"(*shapes) : "memory"); }
+
 static void tiles_begin(void) {
-    struct __attribute__((packed)) {
-        uint8_t palette, start_row, reserved[14];
-        uint16_t row_bytes[16];
-        uint8_t rows[16];
-    } shape = {.palette = 1};
+    struct tile_shapes shapes = {.palette = 1};
     for (int i = 0; i < 8; i++) {
-        shape.row_bytes[i] = 64;
-        shape.rows[i] = 16;
+        shapes.row_bytes[i] = 64;
+        shapes.rows[i] = 16;
     }
-    __asm__ volatile("ldtilecfg %0" ::"m"(shape) : "memory");
+    shape_tiles(&shapes);
 }
 
 static void tiles_end(void) { __asm__ volatile("tilerelease" ::: "memory"); }
 
 // Loads that pass by the first-level cache, which is for the scores: K and V come from the second level once for each block of rows.
-#define TILE_STREAM(TILE, BASE) __asm__ volatile("tileloaddt1 (%0, %1, 1), %%tmm" #TILE ::"r"(BASE), "r"((int64_t)64) : "memory")
+#define TILE_STREAM_ROWS(TILE, BASE, STRIDE)                                                                           \
+    __asm__ volatile("tileloaddt1 (%0, %1, 1), %%tmm" #TILE ::"r"(BASE), "r"((int64_t)(STRIDE)) : "memory")
+#define TILE_STREAM(TILE, BASE) TILE_STREAM_ROWS(TILE, BASE, 64)
 
 // One step, 16 slots of 32 rows and of two tiles of columns, added to tiles 0..3.
 INLINE void multiply_tiles(const void *rows0, const void *rows1, const int32_t *columns0, const int32_t *columns1) {

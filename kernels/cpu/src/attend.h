@@ -12,6 +12,9 @@
 #define PRODUCTS_OF_A_STEP(TILES) ((TILES) ? 32 * 32 * 16 : TILE_ROWS * TILE_SUB_BLOCKS * 16)
 // Taken off the scores of a row that has seen none on matrix tiles, so that any is far above.
 #define NO_MAXIMUM -3.4e38f
+// One-byte elements that few rows on matrix tiles widen at a time, and how many times the results stay.
+#define WIDE_ELEMENTS 512
+#define WIDE_STEPS 4
 
 struct plan {
     int group;
@@ -26,10 +29,11 @@ struct plan {
     int block_tokens; // query tokens of a block of rows
     int block_rows;   // room for them in q, s and o
     int can_decode;  // few rows may read the cache directly
+    int few_on_tiles; // and go through matrix tiles, too
     int tile_tokens; // keys of a tile
     int64_t v_slots; // of a panel of V
     // The scratch, by use; the offsets of its parts.
-    int64_t q, o, s, s_stride, maximum, sum, shift, factor, key_first, key_last, p, k_scales, v_scales, tail, k, v, v_rows, size;
+    int64_t q, o, s, s_stride, maximum, sum, shift, factor, key_first, key_last, p, k_scales, v_scales, tail, k, v, v_rows, wide, size;
 };
 
 static int bf16_arithmetic(const bifocal_cpu_params *p) {
@@ -69,6 +73,7 @@ static struct plan make_plan(const bifocal_cpu_params *p) {
     n.direct_k = c->dtype == (n.in_bf16 ? BF16 : F32) && (!n.tiles || n.head_k % 32 == 0);
     n.direct_v = c->dtype == (n.in_bf16 ? BF16 : F32) && n.padded_v == n.head_v;
     n.can_decode = n.padded_v == n.head_v;
+    n.few_on_tiles = n.can_decode && n.tiles && n.head_k % 16 == 0;
     const int widest = larger(n.head_k, n.padded_v);
     n.tile_tokens = widest <= 256 ? TILE_TOKENS : TILE_TOKENS / 2;
     n.block_tokens = tokens_of_block(n.group, n.tiles);
@@ -97,6 +102,7 @@ static struct plan make_plan(const bifocal_cpu_params *p) {
     n.v_slots = (n.tile_tokens + 16) / (n.in_bf16 ? 2 : 1);
     n.v = part(&n.size, n.v_slots * n.padded_v * 4);
     n.v_rows = part(&n.size, n.direct_v ? 0 : 16 * (int64_t)n.padded_v * 4);
+    n.wide = part(&n.size, n.few_on_tiles ? WIDE_STEPS * WIDE_ELEMENTS * 2 : 0);
     return n;
 }
 
@@ -455,6 +461,7 @@ static void load_values(const struct work *w, int from, int count, const struct 
 
 #if HAS_TILES
 #include "attend_amx.h"
+#include "decode_amx.h"
 #endif
 
 static int tokens_at(const struct work *w, int from) { return smaller(w->plan->tile_tokens, larger(0, w->end_key - from)); }
@@ -656,16 +663,52 @@ static void touch_pages(const struct work *w, int from) {
     }
 }
 
+static const struct decode_functions *decode_functions_of(const struct work *w) {
+#if HAS_DOT
+    if (w->in_bf16) {
+        return &decode_dot[w->params->cache.dtype];
+    }
+#endif
+    return &decode_float[w->params->cache.dtype];
+}
+
+// s[rows][keys of the tile] = q . k
+static void few_scores(struct work *w, const struct decode_tile *tile, struct ahead *ahead) {
+    const struct plan *plan = w->plan;
+#if HAS_TILES
+    if (plan->few_on_tiles) {
+        few_scores_on_tiles(w, tile, ahead);
+        return;
+    }
+#endif
+    const int64_t q_row = (int64_t)plan->head_k * (w->in_bf16 ? 2 : 4);
+    for (int r = 0; r < w->rows; r += DECODE_ROWS) {
+        const int rows = smaller(DECODE_ROWS, w->rows - r);
+        decode_functions_of(w)->qk[rows - 1]((const char *)w->q + r * q_row, plan->head_k, tile, &ahead[r > 0], plan->head_k,
+                                             w->s + r * plan->s_stride, plan->s_stride);
+    }
+}
+
+// o[rows][head size] = o * correction + p . v over `count` sub-blocks.
+static void few_values(struct work *w, const struct decode_tile *tile, struct ahead *ahead, int count) {
+    const struct plan *plan = w->plan;
+#if HAS_TILES
+    if (plan->few_on_tiles) {
+        few_values_on_tiles(w, tile, ahead, count);
+        return;
+    }
+#endif
+    const int64_t p_stride = plan->s_stride * 4 / (w->in_bf16 ? 2 : 4);
+    for (int r = 0; r < w->rows; r += DECODE_ROWS) {
+        const int rows = smaller(DECODE_ROWS, w->rows - r);
+        decode_functions_of(w)->pv[rows - 1](w->s + r * plan->s_stride, p_stride, tile, &ahead[r > 0], count, plan->head_v,
+                                             w->correction + r, w->o + (int64_t)r * plan->padded_v, plan->padded_v);
+    }
+}
+
 static void attend_few(struct work *w) {
     const struct plan *plan = w->plan;
     const int type = w->params->cache.dtype;
-#if HAS_DOT
-    const struct decode_functions *f = w->in_bf16 ? &decode_dot[type] : &decode_float[type];
-#else
-    const struct decode_functions *f = &decode_float[type];
-#endif
-    const int p_bytes = w->in_bf16 ? 2 : 4;
-    const int64_t p_stride = plan->s_stride * 4 / p_bytes;
     const int64_t k_bytes = (int64_t)16 * plan->head_k * element_bytes(type);
     const int64_t v_bytes = (int64_t)16 * plan->head_v * element_bytes(type);
     struct decode_tile tiles[2];
@@ -690,11 +733,7 @@ static void attend_few(struct work *w) {
         for (int pass = 0; pass < 2; pass++) {
             ahead_of(&ahead[pass], pass ? tile : next, k_bytes, v_bytes);
         }
-        for (int r = 0; r < w->rows; r += DECODE_ROWS) {
-            const int rows = smaller(DECODE_ROWS, w->rows - r);
-            f->qk[rows - 1]((const char *)w->q + (int64_t)r * plan->head_k * p_bytes, plan->head_k, tile, &ahead[r > 0], plan->head_k,
-                            w->s + r * plan->s_stride, plan->s_stride);
-        }
+        few_scores(w, tile, ahead);
         const float *k_scales, *v_scales;
         tile_scales(w, from, n, &k_scales, &v_scales);
         softmax_rows(w, 0, w->rows, from, n, k_scales, v_scales);
@@ -702,11 +741,7 @@ static void attend_few(struct work *w) {
         if (w->item->key_len < last + 16) {
             tile->v[count - 1] = clean_tail(w, tile->v[count - 1], w->item->key_len - last);
         }
-        for (int r = 0; r < w->rows; r += DECODE_ROWS) {
-            const int rows = smaller(DECODE_ROWS, w->rows - r);
-            f->pv[rows - 1](w->s + r * plan->s_stride, p_stride, tile, &ahead[r > 0], count, plan->head_v, w->correction + r,
-                            w->o + (int64_t)r * plan->padded_v, plan->padded_v);
-        }
+        few_values(w, tile, ahead, count);
     }
 }
 
@@ -721,11 +756,16 @@ static void clear_untouched(struct work *w) {
     }
 }
 
+// Up to how many rows reading the cache directly is faster.
+static int most_few_rows(const struct plan *plan) {
+    return plan->few_on_tiles ? 16 : plan->tiles ? DECODE_ROWS : 2 * DECODE_ROWS;
+}
+
 static void attend_part(struct work *w) {
     const struct plan *plan = w->plan;
     w->rows = w->tokens * plan->group;
     find_keys(w);
-    w->few = plan->can_decode && w->rows <= (HAS_TILES && plan->tiles ? 1 : 2) * DECODE_ROWS;
+    w->few = plan->can_decode && w->rows <= most_few_rows(plan);
     const int on_tiles = plan->tiles && !w->few;
     for (int r = 0; r < w->rows; r++) {
         w->maximum[r] = -INFINITY;
@@ -736,8 +776,15 @@ static void attend_part(struct work *w) {
     if (!on_tiles) {
         memset(w->o, 0, (size_t)block_count(w) * (size_t)plan->block_rows * (size_t)plan->padded_v * 4);
     }
-    // Processors with matrix tiles are slower at vdpbf16ps than at widening and multiplying floats.
-    w->in_bf16 = plan->in_bf16 && !(plan->tiles && w->few);
+    // Without tiles, processors that have them are slower at vdpbf16ps than at widening and multiplying floats.
+    w->in_bf16 = plan->in_bf16 && !(plan->tiles && w->few && !plan->few_on_tiles);
+#if HAS_TILES
+    if (w->few && plan->few_on_tiles) {
+        few_tiles_begin(w->rows);
+    } else {
+        tiles_begin();
+    }
+#endif
     if (w->first_key < w->end_key) {
         if (w->few) {
             pack_queries(w, 0, w->tokens);
@@ -777,9 +824,6 @@ static void attend(const bifocal_cpu_params *p, const bifocal_cpu_item *items, i
         w.transformed = p->softcap != 0 || p->alibi_slopes || has_token_scales(c->dtype) || !(scale > 0);
         w.transform = (struct transform){.scale = scale, .softcap = p->softcap};
         w.factor = w.transformed ? LOG2E : scale * LOG2E;
-#if HAS_TILES
-        tiles_begin();
-#endif
         const int step = most_tokens(p);
         for (int i = 0; i < w.item->query_count; i += step) {
             w.first_token = i;

@@ -69,7 +69,12 @@ INLINE float pair_factor(const int type) { return type == E4M3 && LANES == 16 ? 
 // To the second-level cache: lines on their way to the first one are few, and the products need some themselves.
 INLINE void prefetch(const void *p) { __builtin_prefetch(p, 0, 2); }
 
+// Of a tile. Matrix tiles take less time than the softmax between them, which asks for nothing, so theirs is larger.
+#ifdef __AMX_BF16__
+#define DECODE_TOKENS 128
+#else
 #define DECODE_TOKENS 64
+#endif
 #define DECODE_SUB_BLOCKS (DECODE_TOKENS / 16)
 
 struct decode_tile {

@@ -47,7 +47,7 @@ static int runs_avx512f(void) {
 static int runs_avx512bf16(void) { return runs_avx512f() && (leaf7(1, EAX) & (1u << 5)); }
 
 static int runs_amx(void) {
-    if (!runs_avx512bf16() || !(leaf7(0, EDX) & (1u << 22)) || !(leaf7(0, EDX) & (1u << 24)) ||
+    if (!runs_avx512bf16() || !__builtin_cpu_supports("avx512vbmi") || !(leaf7(0, EDX) & (1u << 22)) || !(leaf7(0, EDX) & (1u << 24)) ||
         (enabled_state() & 0x60000) != 0x60000) {
         return 0;
     }

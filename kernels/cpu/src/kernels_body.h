@@ -11,6 +11,11 @@
 #else
 #define HAS_TILES 0
 #endif
+#ifdef __AVX512VBMI__
+#define HAS_BYTE_TABLES 1
+#else
+#define HAS_BYTE_TABLES 0
+#endif
 #include "expand.h"
 #include "softmax.h"
 #include "attend.h"
