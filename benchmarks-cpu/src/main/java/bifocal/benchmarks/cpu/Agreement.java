@@ -14,15 +14,17 @@ final class Agreement {
   private Agreement() {}
 
   /**
-   * Compares everybody with the first, in up to {@value #MOST_TOKENS} query tokens.
+   * Runs everybody and compares with the first, in up to {@value #MOST_TOKENS} query tokens. Each
+   * is read before the next one runs, so outputs may share memory.
    *
    * @return the worst distance, over the larger of the vector's length and the mean length
    * @throws BifocalException {@code INTERNAL} past the bound, or for a number that is none
    */
   static double require(Work work, Seq<Contender> contenders) {
+    float[][] first = vectors(work, contenders.head());
     double worst = 0;
     for (Contender other : contenders.tail()) {
-      double error = distance(work, contenders.head(), other);
+      double error = distance(first, vectors(work, other));
       if (!(error <= bound(work.dtype()))) {
         throw BifocalException.of(
             ErrorCode.INTERNAL,
@@ -39,30 +41,30 @@ final class Agreement {
     return type == DType.FP32 ? BOUND_FP32 : BOUND_BF16;
   }
 
-  private static double distance(Work work, Contender first, Contender other) {
+  /** What a contender's run leaves, token by token and head by head. */
+  private static float[][] vectors(Work work, Contender contender) {
+    contender.run();
     int step = Math.max(1, work.queryTokens() / MOST_TOKENS);
-    float[] mine = new float[work.headSize()];
-    float[] theirs = new float[work.headSize()];
-    double sum = 0;
-    long vectors = 0;
-    for (int token = 0; token < work.queryTokens(); token += step) {
-      for (int head = 0; head < Work.HEADS; head++) {
-        first.read(token, head, mine);
-        sum += square(mine, null);
-        vectors++;
-      }
+    float[][] vectors =
+        new float[Math.ceilDiv(work.queryTokens(), step) * Work.HEADS][work.headSize()];
+    for (int i = 0; i < vectors.length; i++) {
+      contender.read(i / Work.HEADS * step, i % Work.HEADS, vectors[i]);
     }
-    double mean = Math.sqrt(sum / vectors);
+    return vectors;
+  }
+
+  private static double distance(float[][] mine, float[][] theirs) {
+    double sum = 0;
+    for (float[] vector : mine) {
+      sum += square(vector, null);
+    }
+    double mean = Math.sqrt(sum / mine.length);
     double worst = 0;
-    for (int token = 0; token < work.queryTokens(); token += step) {
-      for (int head = 0; head < Work.HEADS; head++) {
-        first.read(token, head, mine);
-        other.read(token, head, theirs);
-        double error =
-            Math.sqrt(square(mine, theirs)) / Math.max(Math.sqrt(square(mine, null)), mean);
-        if (!(error <= worst)) {
-          worst = error;
-        }
+    for (int i = 0; i < mine.length; i++) {
+      double error =
+          Math.sqrt(square(mine[i], theirs[i])) / Math.max(Math.sqrt(square(mine[i], null)), mean);
+      if (!(error <= worst)) {
+        worst = error;
       }
     }
     return worst;

@@ -3,6 +3,7 @@ package bifocal.benchmarks.cpu;
 import io.vavr.collection.Map;
 import io.vavr.collection.Seq;
 import io.vavr.control.Option;
+import java.util.function.Function;
 
 /**
  * One step of a trace through a composite on each of its routes, and through its children.
@@ -11,6 +12,8 @@ import io.vavr.control.Option;
  * @param queryTokens of all its requests
  * @param imageQuery whether a query lies in an image, so that only the general child is right
  * @param microseconds medians by contender, those that can do the step
+ * @param overLowered each contender's time over that of the lowered route, medians over the rounds
+ * @param wholeOverSplit likewise the time of the whole batch over that of the split one
  */
 record CompositeRow(
     int step,
@@ -18,7 +21,9 @@ record CompositeRow(
     int queryTokens,
     boolean imageQuery,
     int threads,
-    Map<String, Double> microseconds) {
+    Map<String, Double> microseconds,
+    Map<String, Double> overLowered,
+    double wholeOverSplit) {
   static final String NAME = "composite on a trace";
   static final String LOWERED = "lowered";
   static final String SPLIT = "split";
@@ -29,21 +34,34 @@ record CompositeRow(
     return microseconds.get(contender);
   }
 
-  /** The best child's time over the composite's. */
+  /** The best child's time over the composite's; the best is the one with the lowest median. */
   Option<Double> overBestChild() {
     return microseconds
         .filterKeys(name -> !ROUTES.contains(name))
-        .values()
-        .min()
-        .flatMap(best -> time(LOWERED).map(own -> best / own));
+        .minBy(child -> child._2)
+        .flatMap(best -> overLowered.get(best._1));
   }
 
-  /** Time of one contender over another's, over all of the rows that hold both. */
-  static Option<Double> ratio(Seq<CompositeRow> rows, String slower, String faster) {
-    Seq<CompositeRow> both =
-        rows.filter(row -> row.time(slower).isDefined() && row.time(faster).isDefined());
-    double time = both.map(row -> row.time(faster).get()).sum().doubleValue();
-    return Option.when(
-        time > 0, () -> both.map(row -> row.time(slower).get()).sum().doubleValue() / time);
+  /** A contender's time over that of the lowered route, over all of the rows that hold it. */
+  static Option<Double> overLowered(Seq<CompositeRow> rows, String contender) {
+    return ratio(rows, contender, row -> row.overLowered().get(contender));
+  }
+
+  /** The time of whole batches over that of split ones, over all of the rows. */
+  static Option<Double> wholeOverSplit(Seq<CompositeRow> rows) {
+    return ratio(rows, WHOLE_BATCH, row -> Option.some(row.wholeOverSplit()));
+  }
+
+  /** Each row weighs what the contender takes. */
+  private static Option<Double> ratio(
+      Seq<CompositeRow> rows, String contender, Function<CompositeRow, Option<Double>> ofRow) {
+    double time = 0;
+    double others = 0;
+    for (CompositeRow row : rows.filter(row -> ofRow.apply(row).isDefined())) {
+      double own = row.time(contender).getOrElse(0.0);
+      time += own;
+      others += own / ofRow.apply(row).get();
+    }
+    return Option.when(others > 0, time / others);
   }
 }

@@ -1,11 +1,14 @@
 package bifocal.benchmarks.cpu;
 
 import bifocal.benchmarks.cpu.Interleaved.Entrant;
+import bifocal.benchmarks.cpu.Interleaved.Turns;
+import bifocal.benchmarks.cpu.Room.Guest;
 import bifocal.core.bench.BenchmarkRequest;
 import bifocal.core.bench.TraceStep;
 import bifocal.core.layer.AttentionMask;
 import bifocal.core.layer.ImageMask;
 import bifocal.core.tensor.DType;
+import io.vavr.Tuple;
 import io.vavr.collection.Map;
 import io.vavr.collection.Seq;
 import io.vavr.collection.Vector;
@@ -15,8 +18,9 @@ import io.vavr.collection.Vector;
  * others, evenly chosen.
  */
 final class CompositeSteps {
-  private static final int ROUNDS = 7;
-  private static final long PATIENCE_NANOS = 1_500_000_000L;
+  private static final int ROUNDS = 41;
+  private static final long PATIENCE_NANOS = 3_000_000_000L;
+  private static final long SAMPLE_NANOS = 2_000_000;
   private static final Seq<Integer> THREADS = Vector.of(1, 2);
   private static final AttentionMask IMAGES = AttentionMask.CAUSAL.withImages(ImageMask.OVERRIDE);
 
@@ -78,12 +82,12 @@ final class CompositeSteps {
         Scene text = contenders.scene(work.withMask(AttentionMask.CAUSAL))) {
       return counts.map(
           threads -> {
-            Seq<Contender> all = contenders.routes(scene, threads);
-            all =
+            Seq<Guest> routes = contenders.routes(scene, threads);
+            Seq<Guest> all =
                 hasImageQuery(step)
-                    ? all
-                    : all.appendAll(contenders.children(text, threads).tail());
-            return row(step, work, threads, all);
+                    ? routes
+                    : routes.appendAll(contenders.children(text, threads).tail());
+            return row(step, work, threads, Room.of(all));
           });
     }
   }
@@ -91,18 +95,20 @@ final class CompositeSteps {
   private static CompositeRow row(
       TraceStep step, Work work, int threads, Seq<Contender> contenders) {
     try {
-      contenders.forEach(Contender::run);
       Agreement.require(work, contenders);
-      Map<String, Double> rates =
-          new Interleaved(threads, ROUNDS, PATIENCE_NANOS)
-              .medians(contenders.map(c -> new Entrant(c.name(), 1, c::run)));
+      Turns turns =
+          new Interleaved(threads, ROUNDS, PATIENCE_NANOS, SAMPLE_NANOS)
+              .turns(contenders.map(c -> new Entrant(c.name(), 1, c::run)));
+      Map<String, Double> rates = turns.medians();
       return new CompositeRow(
           step.number(),
           step.parts().size(),
           step.queryTokens(),
           hasImageQuery(step),
           threads,
-          rates.mapValues(rate -> 1e-3 / rate));
+          rates.mapValues(rate -> 1e-3 / rate),
+          rates.map((name, rate) -> Tuple.of(name, turns.timeOver(name, CompositeRow.LOWERED))),
+          turns.timeOver(CompositeRow.WHOLE_BATCH, CompositeRow.SPLIT));
     } finally {
       contenders.forEach(Contender::close);
     }

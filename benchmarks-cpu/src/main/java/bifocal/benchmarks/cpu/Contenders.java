@@ -1,11 +1,11 @@
 package bifocal.benchmarks.cpu;
 
+import bifocal.benchmarks.cpu.Room.Guest;
 import bifocal.benchmarks.cpu.ffi.Libtorch;
 import bifocal.benchmarks.cpu.ffi.OnnxRuntime;
 import bifocal.composite.CompositeBackends;
 import bifocal.core.backend.AttentionBackend;
 import bifocal.core.backend.AttentionImpl;
-import bifocal.core.backend.AttentionMetadata;
 import bifocal.core.error.BifocalException;
 import bifocal.core.layer.LayerParameters;
 import bifocal.core.route.RoutingPolicy;
@@ -97,32 +97,31 @@ final class Contenders {
   }
 
   /** The general child and the fast one, each by its name; the fast one gets images lowered. */
-  Seq<Contender> children(Scene scene, int count) {
+  Seq<Guest> children(Scene scene, int count) {
     CpuRuntime runtime = new CpuRuntime(kernels, threads(count));
     return Vector.of(
-        contender(FlexAttentionBackend.NAME.value(), scene, new FlexAttentionBackend(runtime)),
-        contender(CpuAttnBackend.NAME.value(), scene, backend(scene.work(), runtime)));
+        new Guest(FlexAttentionBackend.NAME.value(), scene, new FlexAttentionBackend(runtime)),
+        new Guest(CpuAttnBackend.NAME.value(), scene, backend(scene.work(), runtime)));
   }
 
   /** The composite by each way to route, and its general child. */
-  Seq<Contender> routes(Scene scene, int count) {
+  Seq<Guest> routes(Scene scene, int count) {
     CpuRuntime runtime = new CpuRuntime(kernels, threads(count));
     MMPrefixAttentionRouting split = new MMPrefixAttentionRouting();
     return Vector.of(
-        contender(
+        new Guest(
             CompositeRow.LOWERED, scene, pair(runtime, split.withLowering(Lowering.BOTH_WINDOWS))),
-        contender(CompositeRow.SPLIT, scene, pair(runtime, split)),
-        contender(CompositeRow.WHOLE_BATCH, scene, pair(runtime, split.wholeBatch())),
-        contender(FlexAttentionBackend.NAME.value(), scene, new FlexAttentionBackend(runtime)));
+        new Guest(CompositeRow.SPLIT, scene, pair(runtime, split)),
+        new Guest(CompositeRow.WHOLE_BATCH, scene, pair(runtime, split.wholeBatch())),
+        new Guest(FlexAttentionBackend.NAME.value(), scene, new FlexAttentionBackend(runtime)));
   }
 
   private Contender contender(String name, Scene scene, CpuKernels chosen, int count) {
-    return contender(name, scene, backend(scene.work(), new CpuRuntime(chosen, threads(count))));
-  }
-
-  private static <M extends AttentionMetadata> Contender contender(
-      String name, Scene scene, AttentionBackend<M> backend) {
-    return new BackendContender<>(name, scene, backend);
+    return Room.of(
+            Vector.of(
+                new Guest(
+                    name, scene, backend(scene.work(), new CpuRuntime(chosen, threads(count))))))
+        .head();
   }
 
   /** The fast child, or where there are images both, with images lowered to the fast one. */

@@ -89,7 +89,6 @@ public final class CpuBenchmarkSuite implements BenchmarkSuite {
     boolean compared = planned.others() || threads == planned.threads().head();
     Seq<Contender> all = contenders.of(scene, threads, compared, planned.others());
     try {
-      all.forEach(Contender::run);
       Option<Double> error =
           all.size() > 1 ? Option.some(Agreement.require(work, all)) : Option.none();
       Seq<Contender> timed = planned.others() ? all : all.take(1);

@@ -105,9 +105,8 @@ final class CpuCalibration {
 
   private Seq<ChildTime> times(Measured measured) {
     try (Scene scene = contenders.scene(measured.work())) {
-      Seq<Contender> children = contenders.children(scene, threads);
+      Seq<Contender> children = Room.of(contenders.children(scene, threads));
       try {
-        children.forEach(Contender::run);
         Agreement.require(measured.work(), children);
         Map<String, Double> rates =
             new Interleaved(threads, ROUNDS, PATIENCE_NANOS)

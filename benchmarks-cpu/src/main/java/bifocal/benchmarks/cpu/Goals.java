@@ -211,12 +211,15 @@ final class Goals {
           .forEach(
               worst ->
                   goals.add(Goal.atLeast(name + "slowest step over the best child", 0.98, worst)));
-      for (String route : new String[] {CompositeRow.SPLIT, CompositeRow.LOWERED}) {
-        CompositeRow.ratio(steps, CompositeRow.WHOLE_BATCH, route)
-            .forEach(
-                ratio -> goals.add(Goal.atLeast(name + route + " over whole batches", 1, ratio)));
-      }
+      CompositeRow.wholeOverSplit(steps)
+          .forEach(ratio -> overWhole(name + CompositeRow.SPLIT, ratio));
+      CompositeRow.overLowered(steps, CompositeRow.WHOLE_BATCH)
+          .forEach(ratio -> overWhole(name + CompositeRow.LOWERED, ratio));
     }
+  }
+
+  private void overWhole(String route, double reached) {
+    goals.add(Goal.atLeast(route + " over whole batches", 1, reached));
   }
 
   private static double prefillMicros(double gigaflops) {

@@ -11,20 +11,27 @@ import java.util.List;
 
 /**
  * Takes turns: each round times everybody once, beginning with another, so that whatever else the
- * machine does meets all of them and nobody is always first. One thread is measured by its CPU
- * time, which other processes disturb least; several by the wall clock.
+ * machine does meets all of them, nobody is always first, and nobody always finds the caches as the
+ * same one left them. One thread is measured by its CPU time, which other processes disturb least;
+ * several by the wall clock.
  *
  * @param threads that each competitor uses
  * @param rounds at most
  * @param patienceNanos no further round begins after so long, once there were three
+ * @param sampleNanos an entrant's turn lasts so long at least, for each thread
  */
-record Interleaved(int threads, int rounds, long patienceNanos) {
+record Interleaved(int threads, int rounds, long patienceNanos, long sampleNanos) {
   private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
   private static final int FEWEST_ROUNDS = 3;
   private static final long SAMPLE_NANOS = 10_000_000;
   private static final long WARM_UP_NANOS = 2_000_000_000L;
   private static final int STEADY_RUNS = 4;
   private static final int MILLIS_BETWEEN = 3;
+
+  /** With turns of ten milliseconds. */
+  Interleaved(int threads, int rounds, long patienceNanos) {
+    this(threads, rounds, patienceNanos, SAMPLE_NANOS);
+  }
 
   /**
    * Something timed.
@@ -33,8 +40,39 @@ record Interleaved(int threads, int rounds, long patienceNanos) {
    */
   record Entrant(String name, double amount, Runnable run) {}
 
+  /**
+   * What was measured.
+   *
+   * @param rates of each entrant by round, in 10^9 per second
+   */
+  record Turns(Map<String, List<Double>> rates) {
+    /** The median rate of each entrant. */
+    Map<String, Double> medians() {
+      return rates.mapValues(Interleaved::median);
+    }
+
+    /**
+     * The median over the rounds of one entrant's time over another's in the same round, so that
+     * what changes from round to round changes neither.
+     */
+    double timeOver(String entrant, String other) {
+      List<Double> own = rates.get(entrant).get();
+      List<Double> others = rates.get(other).get();
+      List<Double> ratios = new ArrayList<>();
+      for (int round = 0; round < own.size(); round++) {
+        ratios.add(others.get(round) / own.get(round));
+      }
+      return median(ratios);
+    }
+  }
+
   /** The median rate of each entrant, by name, in 10^9 per second. */
   Map<String, Double> medians(Seq<Entrant> entrants) {
+    return turns(entrants).medians();
+  }
+
+  /** Lets everybody take turns. */
+  Turns turns(Seq<Entrant> entrants) {
     entrants.forEach(this::warmUp);
     List<List<Double>> rates =
         entrants.map(entrant -> (List<Double>) new ArrayList<Double>()).asJava();
@@ -42,16 +80,23 @@ record Interleaved(int threads, int rounds, long patienceNanos) {
     for (int round = 0;
         round < rounds && (round < FEWEST_ROUNDS || System.nanoTime() - start < patienceNanos);
         round++) {
-      for (int i = 0; i < entrants.size(); i++) {
-        int turn = (i + round) % entrants.size();
+      for (int place = 0; place < entrants.size(); place++) {
+        int turn = turn(round, place, entrants.size());
         rates.get(turn).add(rate(entrants.get(turn)));
       }
     }
-    Map<String, Double> medians = LinkedHashMap.empty();
+    Map<String, List<Double>> byName = LinkedHashMap.empty();
     for (int i = 0; i < entrants.size(); i++) {
-      medians = medians.put(entrants.get(i).name(), median(rates.get(i)));
+      byName = byName.put(entrants.get(i).name(), rates.get(i));
     }
-    return medians;
+    return new Turns(byName);
+  }
+
+  /** Who is next: over twice as many rounds as entrants, each comes behind each other as often. */
+  static int turn(int round, int place, int entrants) {
+    int away = place % 2 == 1 ? (place + 1) / 2 : entrants - place / 2;
+    boolean mirrored = round / entrants % 2 == 1;
+    return Math.floorMod(round + (mirrored ? -away : away), entrants);
   }
 
   /** Runs until the compilers have nothing to add. */
@@ -73,7 +118,7 @@ record Interleaved(int threads, int rounds, long patienceNanos) {
     long start = clock();
     long took = 0;
     int repeats = 0;
-    while (took < SAMPLE_NANOS * threads) {
+    while (took < sampleNanos * threads) {
       entrant.run().run();
       took = clock() - start;
       repeats++;

@@ -181,6 +181,16 @@ final class Scene implements AutoCloseable {
     return q;
   }
 
+  /** Room for an output of the work. */
+  TensorView newOutput() {
+    return TensorView.ofHost(
+        arena.allocate(q.data().byteSize(), 64),
+        work.dtype(),
+        work.queryTokens(),
+        Work.HEADS,
+        work.headSize());
+  }
+
   /** The first keys and values. */
   KvInput.Dense keyValues(int tokens) {
     return new KvInput.Dense(

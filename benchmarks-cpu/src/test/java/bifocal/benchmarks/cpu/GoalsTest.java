@@ -111,8 +111,35 @@ final class GoalsTest {
             tuple("composite on a trace, 1T: lowered over whole batches", 200.0 / 150, true));
   }
 
+  @Test
+  void stepsOfACompositeAreHeldAgainstTimesOfTheSameRound() {
+    CompositeRow drifting =
+        new CompositeRow(
+            7,
+            1,
+            100,
+            true,
+            1,
+            HashMap.of(
+                "lowered", 100.0, "split", 100.0, "whole batch", 80.0, "FLEX_ATTENTION", 80.0),
+            HashMap.of("whole batch", 1.02, "FLEX_ATTENTION", 1.01),
+            1.03);
+
+    assertThat(Goals.of(Vector.empty(), Vector.empty(), Vector.of(drifting)))
+        .extracting(Goal::reached)
+        .containsExactly(1.01, 1.03, 1.02);
+  }
+
   private static CompositeRow composite(int step, Map<String, Double> times) {
-    return new CompositeRow(step, 1, 100, times.size() == 4, 1, times);
+    return new CompositeRow(
+        step,
+        1,
+        100,
+        times.size() == 4,
+        1,
+        times,
+        times.mapValues(time -> time / times.get("lowered").get()),
+        times.get("whole batch").get() / times.get("split").get());
   }
 
   @Test
