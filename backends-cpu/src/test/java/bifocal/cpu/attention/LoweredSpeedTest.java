@@ -14,6 +14,7 @@ import bifocal.core.backend.StepContext;
 import bifocal.core.batch.CommonAttentionMetadata;
 import bifocal.core.cache.KvCacheView;
 import bifocal.core.cache.KvScales;
+import bifocal.core.ffi.HugePages;
 import bifocal.core.layer.AttentionLayerSpec;
 import bifocal.core.layer.AttentionMask;
 import bifocal.core.layer.ImageMask;
@@ -146,7 +147,10 @@ final class LoweredSpeedTest {
       WorkspacePlan plan =
           backend.workspace(group, scene.spec, new BatchLimits(64, REQUESTS * TOKENS, TOKENS));
       Workspace.Step step =
-          Workspace.wrap(scene.arena.allocate(plan.totalBytes(1), WorkspacePlan.ALIGNMENT), plan, 1)
+          Workspace.wrap(
+                  HugePages.allocate(scene.arena, plan.totalBytes(1), WorkspacePlan.ALIGNMENT),
+                  plan,
+                  1)
               .openStep();
       AttentionMetadataBuilder<M> builder = backend.createBuilder(group, scene.spec);
       M metadata = builder.build(new StepContext(scene.launch, step, 0), group, batch);

@@ -18,7 +18,7 @@ import io.vavr.collection.Vector;
  * others, evenly chosen.
  */
 final class CompositeSteps {
-  private static final int ROUNDS = 41;
+  private static final int ROUNDS = 61;
   private static final long PATIENCE_NANOS = 3_000_000_000L;
   private static final long SAMPLE_NANOS = 2_000_000;
   private static final Seq<Integer> THREADS = Vector.of(1, 2);
@@ -97,7 +97,7 @@ final class CompositeSteps {
     try {
       Agreement.require(work, contenders);
       Turns turns =
-          new Interleaved(threads, ROUNDS, PATIENCE_NANOS, SAMPLE_NANOS)
+          new Interleaved(threads, ROUNDS, PATIENCE_NANOS, SAMPLE_NANOS, true)
               .turns(contenders.map(c -> new Entrant(c.name(), 1, c::run)));
       Map<String, Double> rates = turns.medians();
       return new CompositeRow(

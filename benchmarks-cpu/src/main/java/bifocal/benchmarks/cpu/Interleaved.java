@@ -19,8 +19,11 @@ import java.util.List;
  * @param rounds at most
  * @param patienceNanos no further round begins after so long, once there were three
  * @param sampleNanos an entrant's turn lasts so long at least, for each thread
+ * @param sameThreads whether all entrants compute with the same threads; otherwise those of the one
+ *     before are given time to go to sleep
  */
-record Interleaved(int threads, int rounds, long patienceNanos, long sampleNanos) {
+record Interleaved(
+    int threads, int rounds, long patienceNanos, long sampleNanos, boolean sameThreads) {
   private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
   private static final int FEWEST_ROUNDS = 3;
   private static final long SAMPLE_NANOS = 10_000_000;
@@ -28,9 +31,9 @@ record Interleaved(int threads, int rounds, long patienceNanos, long sampleNanos
   private static final int STEADY_RUNS = 4;
   private static final int MILLIS_BETWEEN = 3;
 
-  /** With turns of ten milliseconds. */
+  /** Of entrants with threads of their own, in turns of ten milliseconds. */
   Interleaved(int threads, int rounds, long patienceNanos) {
-    this(threads, rounds, patienceNanos, SAMPLE_NANOS);
+    this(threads, rounds, patienceNanos, SAMPLE_NANOS, false);
   }
 
   /**
@@ -128,7 +131,7 @@ record Interleaved(int threads, int rounds, long patienceNanos, long sampleNanos
 
   /** Lets the threads of the one before go to sleep. */
   private void pause() {
-    if (threads > 1) {
+    if (threads > 1 && !sameThreads) {
       try {
         Thread.sleep(MILLIS_BETWEEN);
       } catch (InterruptedException e) {

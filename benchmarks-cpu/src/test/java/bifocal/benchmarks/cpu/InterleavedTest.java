@@ -82,6 +82,20 @@ final class InterleavedTest {
     }
   }
 
+  @Test
+  void onlyThreadsOfAnotherAreGivenTimeToGoToSleep() {
+    assertThat(nanos(false)).isGreaterThanOrEqualTo(2 * 20 * 3_000_000L);
+    assertThat(nanos(true)).isLessThan(2 * 20 * 3_000_000L);
+  }
+
+  /** Of twenty rounds of two entrants that do nothing. */
+  private static long nanos(boolean sameThreads) {
+    long start = System.nanoTime();
+    new Interleaved(2, 20, Long.MAX_VALUE, 1, sameThreads)
+        .turns(Vector.of(new Entrant("a", 1, () -> {}), new Entrant("b", 1, () -> {})));
+    return System.nanoTime() - start;
+  }
+
   private static void take(String name, List<String> order) {
     if (order.isEmpty() || !order.getLast().equals(name)) {
       order.add(name);
