@@ -70,7 +70,8 @@ enum {
 //
 // Bytes of one head's part of a block: block_size * D * element size (+ 4 * block_size for per-token-head types);
 // see bifocal_cpu_cache_head_bytes. A base and strides that are multiples of 64 are fastest, any that are multiples of
-// 4 are allowed. Places of a block beyond key_len may hold anything, NaN included; they never reach a result.
+// 4 are allowed. Places of a block beyond key_len may hold anything, NaN included; they never reach a result. Values of keys before it that
+// a row's mask hides are multiplied by zero, so those have to be finite.
 
 typedef struct bifocal_cpu_cache {
     void *k;                // base of K, all blocks and heads

@@ -95,7 +95,8 @@ INLINE int exponentials_of_row(const int exact, const int scaled, const int step
     return 0;
 }
 
-INLINE int needs_rounding(float maximum) { return fabsf(maximum) >= 65536.0f && fabsf(maximum) < INFINITY; }
+// -inf has seen nothing yet. inf is a product that is past all floats, and becomes NaN only if it is rounded before the subtraction.
+INLINE int needs_rounding(float maximum) { return fabsf(maximum) >= 65536.0f && maximum > -INFINITY; }
 
 INLINE float highest_logit(const struct block *b, const float *scores, int steps, int r) {
     vf highest = vf_max(vf_load(score_at(scores, r, 0)), vf_load(score_at(scores, r, 1)));
@@ -120,7 +121,8 @@ static void first_maxima(struct block *b, const float *scores, int steps) {
 static void move_maximum(struct block *b, const float *scores, int strip, int steps, int r) {
     const float old = b->state.maximum[r];
     const float logit = highest_logit(b, scores, steps, r);
-    const float now = old == -INFINITY ? logit : old + ceilf(logit - old);
+    // Where whole numbers are rarer than floats, the sum may be rounded to less than the logit.
+    const float now = old == -INFINITY ? logit : fmaxf(old + ceilf(logit - old), logit);
     b->state.maximum[r] = b->state.shift[r] = now;
     b->careful |= needs_rounding(now);
     if (old == -INFINITY) {
@@ -149,7 +151,10 @@ INLINE int careful_exponentials(const int steps, const struct block *b, const fl
 INLINE void careful_row(const int steps, const struct beside *x, int r) {
     if (careful_exponentials(steps, x->block, x->scores, x->strip, r)) {
         move_maximum(x->block, x->scores, x->strip, steps, r);
-        careful_exponentials(steps, x->block, x->scores, x->strip, r);
+        if (careful_exponentials(steps, x->block, x->scores, x->strip, r)) {
+            // A NaN beside it kept an infinite score from being found.
+            vf_store(x->block->state.sum + (uint32_t)r * LANES, vf_set(NAN));
+        }
     }
 }
 

@@ -20,7 +20,8 @@ INLINE vf vf_tanh(vf x) {
     p = vf_fma(p, z, vf_set(0.1333333333f));
     p = vf_fma(p, z, vf_set(-0.3333333333f));
     const vf small = vf_fma(vf_mul(p, z), a, a);
-    const vf e = vf_exp2(vf_mul(vf_min(a, vf_set(10.0f)), vf_set(2 * LOG2E)));
+    // NaN stays NaN: the second operand of min wins.
+    const vf e = vf_exp2(vf_mul(vf_min(vf_set(10.0f), a), vf_set(2 * LOG2E)));
     const vf large = vf_sub(vf_set(1.0f), vf_div(vf_set(2.0f), vf_add(e, vf_set(1.0f))));
     return vf_copysign(vf_where_below(x, 0.4f, small, large), x);
 }

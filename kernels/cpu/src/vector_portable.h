@@ -55,7 +55,8 @@ INLINE vf vf_exp2(vf x) {
     p = p * f + vf_set(EXP2_1);
     p = p * f + vf_set(1.0f);
     const vi scale = (vi)((vi)shifted << 23);
-    return (vf)(((vi)p + scale) & ~(x < vf_set(-126.0f)));
+    const vf power = (vf)(((vi)p + scale) & ~(x < vf_set(-126.0f)));
+    return vf_choose(x == x, power, x); // the bits of a NaN are no exponent
 }
 INLINE vf vf_exp2_coarse(vf x) { return vf_exp2(x); }
 

@@ -879,6 +879,72 @@ static void very_negative_logits(void) {
     }
 }
 
+// The bits of dimension 0 of a key.
+static void set_code(struct test_case *c, int t, uint32_t code) {
+    const bifocal_cpu_cache *a = &c->p.cache;
+    const int bytes = bytes_of_type(a->dtype);
+    char *k = (char *)a->k + c->p.block_table[t / a->block_size] * a->k_block_stride;
+    memcpy(k + index_k(a->dtype, a->head_size_k, t % a->block_size, 0) * bytes, &code, (size_t)bytes);
+}
+
+static void every_row_is_nan(struct test_case *c, int keys) {
+    run(c, 1 << 20, keys);
+    for (int64_t r = 0; r < (int64_t)c->tokens * c->p.num_q_heads; r++) {
+        const float out = ((float *)c->p.out)[r * c->p.cache.head_size_v];
+        if (!isnan(out) || !isnan(c->p.lse[r])) {
+            FAIL("row %ld: out %g, lse %g, wanted NaN", (long)r, out, c->p.lse[r]);
+            break;
+        }
+    }
+    release(c);
+}
+
+// A visible key that is no number leaves no number, whatever stands beside it, and never looks like no key at all.
+static void visible_nan_stays(void) {
+    static const struct {
+        int q, kv;
+        uint32_t nan, infinity;
+    } codes[] = {
+        {BIFOCAL_CPU_FLOAT32, BIFOCAL_CPU_FLOAT32, 0x7FC00000, 0x7F800000},   {BIFOCAL_CPU_FLOAT32, BIFOCAL_CPU_FLOAT32, 0x7F800001, 0xFF800000},
+        {BIFOCAL_CPU_FLOAT32, BIFOCAL_CPU_FLOAT32, 0xFFFFFFFF, 0x7F800000},   {BIFOCAL_CPU_FLOAT16, BIFOCAL_CPU_FLOAT16, 0x7E00, 0x7C00},
+        {BIFOCAL_CPU_BFLOAT16, BIFOCAL_CPU_BFLOAT16, 0x7FC0, 0x7F80},         {BIFOCAL_CPU_BFLOAT16, BIFOCAL_CPU_BFLOAT16, 0xFFFF, 0xFF80},
+        {BIFOCAL_CPU_BFLOAT16, BIFOCAL_CPU_FLOAT8_E5M2, 0xFE, 0x7C},          {BIFOCAL_CPU_BFLOAT16, BIFOCAL_CPU_FLOAT8_E4M3, 0xFF, 0x7E},
+    };
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+        for (int number = 0; number < 16; number++) {
+            const int queries = number & 1 ? 20 : 1;
+            const int keys = number & 2 ? 32 : 1 << 20;
+            const int softcap = number & 4 ? 30 : 0;
+            const int before = number & 8 ? 9 : 28; // the infinite key
+            snprintf(current, sizeof current, "NaN %x in %s, %d queries, parts of %d keys, softcap %d, %x at %d", codes[i].nan,
+                     type_names[codes[i].kv], queries, keys, softcap, codes[i].infinity, before);
+            state = (uint64_t)number + 43;
+            struct shape s = plain_shape(codes[i].q, codes[i].kv, 64, 4);
+            s.out_dtype = BIFOCAL_CPU_FLOAT32;
+            struct test_case c = single(s, queries, 100, -1, -1);
+            c.p.softcap = (float)softcap;
+            fill(&c, 1);
+            set_code(&c, before, codes[i].infinity);
+            set_code(&c, 18, codes[i].nan);
+            every_row_is_nan(&c, keys);
+        }
+    }
+    for (int queries = 1; queries <= 20; queries += 19) {
+        snprintf(current, sizeof current, "logits past all floats, %d queries", queries);
+        state = 43;
+        struct shape s = plain_shape(BIFOCAL_CPU_BFLOAT16, BIFOCAL_CPU_BFLOAT16, 64, 4);
+        s.out_dtype = BIFOCAL_CPU_FLOAT32;
+        struct test_case c = single(s, queries, 100, -1, -1);
+        fill(&c, 1);
+        set_q(&c, 3.3e38);
+        c.p.scale = 1;
+        for (int t = 0; t < 100; t++) {
+            set_k(&c, t, 1);
+        }
+        every_row_is_nan(&c, 1 << 20);
+    }
+}
+
 static void known_answers(void) {
     // Two keys with logits 200 and 100, cap 50: 0.8538 and 0.1462.
     snprintf(current, sizeof current, "softcap 50 on logits 200 and 100");
@@ -1333,6 +1399,7 @@ static int all_tests(uint64_t seed, int cases, int only) {
     if (only < 0) {
         refusals();
         known_answers();
+        visible_nan_stays();
         very_negative_logits();
         merge_ignores_empty_parts();
         far_blocks();

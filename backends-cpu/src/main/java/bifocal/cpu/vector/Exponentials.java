@@ -27,6 +27,9 @@ final class Exponentials {
 
   private static final int MANTISSA_BITS = 23;
 
+  /** The bits of 1. */
+  private static final int ONE = Float.floatToRawIntBits(1f);
+
   /** Exponents below would leave the normal numbers; weights there are as good as zero. */
   private static final float LEAST_EXPONENT = -126f;
 
@@ -147,10 +150,7 @@ final class Exponentials {
       p = p.fma(f, FloatVector.broadcast(FLOATS, P2));
       p = p.fma(f, FloatVector.broadcast(FLOATS, P1));
       p = p.fma(f, FloatVector.broadcast(FLOATS, 1f));
-      FloatVector weight =
-          p.reinterpretAsInts()
-              .add(rounded.reinterpretAsInts().lanewise(VectorOperators.LSHL, MANTISSA_BITS))
-              .reinterpretAsFloats();
+      FloatVector weight = p.mul(power(rounded));
       weight.intoMemorySegment(ALL, s + 4L * i, ORDER);
       sum = sum.add(weight);
     }
@@ -173,10 +173,7 @@ final class Exponentials {
     p = p.fma(f, FloatVector.broadcast(FLOATS, P2));
     p = p.fma(f, FloatVector.broadcast(FLOATS, P1));
     p = p.fma(f, FloatVector.broadcast(FLOATS, 1f));
-    FloatVector weight =
-        p.reinterpretAsInts()
-            .add(rounded.reinterpretAsInts().lanewise(VectorOperators.LSHL, MANTISSA_BITS))
-            .reinterpretAsFloats();
+    FloatVector weight = p.mul(power(rounded));
     VectorMask<Float> visible =
         LANE_NUMBERS
             .compare(VectorOperators.GE, (float) (from - at))
@@ -187,6 +184,18 @@ final class Exponentials {
       kept = kept.add(kept.rearrange(turn));
     }
     return kept.lane(0);
+  }
+
+  /**
+   * 2 to the whole numbers whose bits are the last ones of the given numbers. It is a factor, since
+   * the bits of a NaN, added to an exponent, could make a number of it.
+   */
+  private static FloatVector power(FloatVector rounded) {
+    return rounded
+        .reinterpretAsInts()
+        .lanewise(VectorOperators.LSHL, MANTISSA_BITS)
+        .add(ONE)
+        .reinterpretAsFloats();
   }
 
   /** Small arguments by an odd polynomial, large ones by {@code 1 - 2 / (exp(2y) + 1)}. */

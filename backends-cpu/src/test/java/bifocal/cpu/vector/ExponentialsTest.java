@@ -30,6 +30,23 @@ class ExponentialsTest {
     }
   }
 
+  /** Whatever its bits: memory that nobody wrote may hold any. */
+  @Test
+  void weightOfNaNIsNaN() {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment scores = arena.allocate(4L * 3 * LANES, 64);
+      for (int bits : new int[] {0x7FC00000, 0x7F800001, 0x7FFFFFFF, 0xFFFFFFFF, 0xFF800123}) {
+        for (int at : new int[] {1, LANES + 1, 2 * LANES}) {
+          scores.fill((byte) 0);
+          scores.setAtIndex(ValueLayout.JAVA_INT, at, bits);
+          float sum = Exponentials.weigh(scores.address(), 1, 2 * LANES + 1, 0);
+          assertThat(sum).as("sum, %x at %d", bits, at).isNaN();
+          assertThat(scores.getAtIndex(ValueLayout.JAVA_FLOAT, at)).as("weight, %x", bits).isNaN();
+        }
+      }
+    }
+  }
+
   /** What the weights that were left in place of the scores add up to. */
   private static float byHalves(MemorySegment weights) {
     float[] lanes = new float[LANES];

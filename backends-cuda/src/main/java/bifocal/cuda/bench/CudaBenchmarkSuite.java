@@ -135,6 +135,9 @@ public final class CudaBenchmarkSuite implements BenchmarkSuite {
       Seq<LoweredCost> lowered = lowered();
       Seq<Turns> turns = turns();
       Seq<GpuRow> rows = rows();
+      if (costs.isEmpty() && lowered.isEmpty() && turns.isEmpty() && rows.isEmpty()) {
+        throw request.noSuchWork();
+      }
       LinkedHashMap<String, Object> json =
           LinkedHashMap.<String, Object>of("device", context.device().name())
               .put("driver", context.driver().version())

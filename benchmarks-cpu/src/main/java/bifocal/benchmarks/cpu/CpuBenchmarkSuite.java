@@ -28,22 +28,28 @@ public final class CpuBenchmarkSuite implements BenchmarkSuite {
 
   @Override
   public BenchmarkReport run(BenchmarkRequest request) {
+    Seq<Planned> plan =
+        (request.quick() ? Works.quick() : Works.all()).filter(p -> request.wants(p.work().name()));
+    boolean withWrites = !request.quick() && request.wants(WriteRow.NAME);
+    boolean withComposite = !request.quick() && request.wants(CompositeRow.NAME);
+    if (plan.isEmpty() && !withWrites && !withComposite) {
+      throw request.noSuchWork();
+    }
     Host before = Host.now();
     Contenders contenders = new Contenders(request.peers());
     Seq<Row> rows = Vector.empty();
     Seq<WriteRow> writes = Vector.empty();
     Seq<CompositeRow> composite = Vector.empty();
     try (MachinePeaks peaks = new MachinePeaks(Peaks.load())) {
-      Seq<Planned> plan = request.quick() ? Works.quick() : Works.all();
-      for (Planned planned : plan.filter(p -> request.wants(p.work().name()))) {
+      for (Planned planned : plan) {
         rows = rows.appendAll(measure(planned, contenders, peaks, request));
       }
     }
-    if (!request.quick() && request.wants(WriteRow.NAME)) {
+    if (withWrites) {
       request.progress().accept(WriteRow.NAME);
       writes = KvWrites.measure(contenders);
     }
-    if (!request.quick() && request.wants(CompositeRow.NAME)) {
+    if (withComposite) {
       composite = CompositeSteps.measure(contenders, request);
     }
     CpuResults results =

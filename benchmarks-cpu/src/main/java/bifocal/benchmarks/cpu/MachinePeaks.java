@@ -17,6 +17,9 @@ final class MachinePeaks implements AutoCloseable {
   private static final long READ_BYTES = 1L << 30;
   private static final long PIECE = 1L << 28;
 
+  /** Of several threads: starting the others is then a small part of the time. */
+  private static final int REPEATS = 16;
+
   private final Peaks peaks;
   private final Arena arena = Arena.ofShared();
   private final MemorySegment big;
@@ -48,22 +51,30 @@ final class MachinePeaks implements AutoCloseable {
   }
 
   private Entrant arithmetic(Instruction kind, int threads) {
+    int repeats = threads > 1 ? REPEATS : 1;
     return new Entrant(
         kind.label(),
-        peaks.flops(kind) * threads,
-        () -> onThreads(threads, part -> peaks.flops(kind)));
+        peaks.flops(kind) * threads * repeats,
+        () -> onThreads(threads, part -> repeat(kind, repeats)));
+  }
+
+  private void repeat(Instruction kind, int repeats) {
+    for (int i = 0; i < repeats; i++) {
+      peaks.flops(kind);
+    }
   }
 
   private Entrant reading(int threads) {
     prepare();
+    long bytes = threads > 1 ? READ_BYTES : PIECE;
     return new Entrant(
         READ,
-        PIECE,
+        bytes,
         () -> {
-          MemorySegment next = big.asSlice(piece * PIECE, PIECE);
-          piece = (int) ((piece + 1) % (READ_BYTES / PIECE));
+          MemorySegment next = big.asSlice(piece * PIECE, bytes);
+          piece = (int) ((piece + bytes / PIECE) % (READ_BYTES / PIECE));
           onThreads(
-              threads, part -> peaks.read(next.asSlice(part * (PIECE / threads), PIECE / threads)));
+              threads, part -> peaks.read(next.asSlice(part * (bytes / threads), bytes / threads)));
         });
   }
 

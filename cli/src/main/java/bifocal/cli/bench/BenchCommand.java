@@ -128,8 +128,7 @@ public final class BenchCommand implements Callable<Integer> {
     requireWritable(to);
     Seq<ChildTime> times = find().calibrate(request);
     if (times.isEmpty()) {
-      throw BifocalException.of(
-          ErrorCode.INVALID_OPTION, "--only", only.orElse(""), "a part of the name of a work");
+      throw request.noSuchWork();
     }
     CommandSpec root = spec.root();
     Calibration table =

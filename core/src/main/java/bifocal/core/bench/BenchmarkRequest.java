@@ -1,5 +1,7 @@
 package bifocal.core.bench;
 
+import bifocal.core.error.BifocalException;
+import bifocal.core.error.ErrorCode;
 import io.vavr.collection.Seq;
 import io.vavr.collection.Vector;
 import io.vavr.control.Option;
@@ -31,5 +33,11 @@ public record BenchmarkRequest(
   /** Whether a work of this name is wanted. */
   public boolean wants(String work) {
     return only.forAll(work::contains);
+  }
+
+  /** For a suite that has no such work. */
+  public BifocalException noSuchWork() {
+    return BifocalException.of(
+        ErrorCode.INVALID_OPTION, "--only", only.getOrElse(""), "a part of the name of a work");
   }
 }
