@@ -66,16 +66,19 @@ final class MachinePeaks implements AutoCloseable {
 
   private Entrant reading(int threads) {
     prepare();
-    long bytes = threads > 1 ? READ_BYTES : PIECE;
-    return new Entrant(
-        READ,
-        bytes,
-        () -> {
-          MemorySegment next = big.asSlice(piece * PIECE, bytes);
-          piece = (int) ((piece + bytes / PIECE) % (READ_BYTES / PIECE));
-          onThreads(
-              threads, part -> peaks.read(next.asSlice(part * (bytes / threads), bytes / threads)));
-        });
+    return threads == 1
+        ? new Entrant(READ, PIECE, () -> peaks.read(next()))
+        : new Entrant(READ, READ_BYTES, () -> onThreads(threads, part -> readShare(part, threads)));
+  }
+
+  private MemorySegment next() {
+    piece = (int) ((piece + 1) % (READ_BYTES / PIECE));
+    return big.asSlice(piece * PIECE, PIECE);
+  }
+
+  private void readShare(long part, int threads) {
+    long bytes = READ_BYTES / threads;
+    peaks.read(big.asSlice(part * bytes, bytes));
   }
 
   private interface Part {
