@@ -150,7 +150,14 @@ final class Exponentials {
       p = p.fma(f, FloatVector.broadcast(FLOATS, P2));
       p = p.fma(f, FloatVector.broadcast(FLOATS, P1));
       p = p.fma(f, FloatVector.broadcast(FLOATS, 1f));
-      FloatVector weight = p.mul(power(rounded));
+      // A factor: added to an exponent, the bits of a NaN could make a number of it.
+      FloatVector weight =
+          p.mul(
+              rounded
+                  .reinterpretAsInts()
+                  .lanewise(VectorOperators.LSHL, MANTISSA_BITS)
+                  .add(ONE)
+                  .reinterpretAsFloats());
       weight.intoMemorySegment(ALL, s + 4L * i, ORDER);
       sum = sum.add(weight);
     }
@@ -173,7 +180,13 @@ final class Exponentials {
     p = p.fma(f, FloatVector.broadcast(FLOATS, P2));
     p = p.fma(f, FloatVector.broadcast(FLOATS, P1));
     p = p.fma(f, FloatVector.broadcast(FLOATS, 1f));
-    FloatVector weight = p.mul(power(rounded));
+    FloatVector weight =
+        p.mul(
+            rounded
+                .reinterpretAsInts()
+                .lanewise(VectorOperators.LSHL, MANTISSA_BITS)
+                .add(ONE)
+                .reinterpretAsFloats());
     VectorMask<Float> visible =
         LANE_NUMBERS
             .compare(VectorOperators.GE, (float) (from - at))
@@ -184,18 +197,6 @@ final class Exponentials {
       kept = kept.add(kept.rearrange(turn));
     }
     return kept.lane(0);
-  }
-
-  /**
-   * 2 to the whole numbers whose bits are the last ones of the given numbers. It is a factor, since
-   * the bits of a NaN, added to an exponent, could make a number of it.
-   */
-  private static FloatVector power(FloatVector rounded) {
-    return rounded
-        .reinterpretAsInts()
-        .lanewise(VectorOperators.LSHL, MANTISSA_BITS)
-        .add(ONE)
-        .reinterpretAsFloats();
   }
 
   /** Small arguments by an odd polynomial, large ones by {@code 1 - 2 / (exp(2y) + 1)}. */
