@@ -10,6 +10,7 @@
 
 typedef float vf __attribute__((vector_size(16)));
 typedef int32_t vi __attribute__((vector_size(16)));
+typedef uint32_t vu __attribute__((vector_size(16)));
 typedef float vf_unaligned __attribute__((vector_size(16), aligned(1), may_alias));
 
 INLINE vf vf_load(const float *p) { return *(const vf_unaligned *)p; }
@@ -54,8 +55,8 @@ INLINE vf vf_exp2(vf x) {
     p = p * f + vf_set(EXP2_2);
     p = p * f + vf_set(EXP2_1);
     p = p * f + vf_set(1.0f);
-    const vi scale = (vi)((vi)shifted << 23);
-    const vf power = (vf)(((vi)p + scale) & ~(x < vf_set(-126.0f)));
+    const vu scale = (vu)shifted << 23;
+    const vf power = (vf)((vi)((vu)p + scale) & ~(x < vf_set(-126.0f)));
     return vf_choose(x == x, power, x); // the bits of a NaN are no exponent
 }
 INLINE vf vf_exp2_coarse(vf x) { return vf_exp2(x); }
