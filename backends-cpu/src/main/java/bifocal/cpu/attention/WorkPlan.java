@@ -125,11 +125,12 @@ final class WorkPlan {
     partialRows = 0;
     visiblePairs = 0;
     visibleKeys = 0;
-    for (int r = 0; r < batch.live(); r++) {
-      int first = r;
-      r = RunsOfARequest.last(batch, first);
-      queries = RunsOfARequest.queries(batch, first, r);
-      seqLen = batch.seqLen(r);
+    int next;
+    for (int first = 0; first < batch.live(); first = next) {
+      int last = RunsOfARequest.last(batch, first);
+      next = last + 1;
+      queries = RunsOfARequest.queries(batch, first, last);
+      seqLen = batch.seqLen(last);
       for (int i = 0; i < queries; i += shape.queryTile()) {
         tile(first, i, Math.min(shape.queryTile(), queries - i));
       }
